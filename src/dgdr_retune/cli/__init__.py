@@ -1,0 +1,1 @@
+"""The `dgdr-retune` command."""

@@ -1,0 +1,1 @@
+"""Grid, shards, objective, comparison and decision."""
