@@ -1,0 +1,168 @@
+"""AISimulate's engine section as configurations carry it, pinned: scalars only, one parallelism preset.
+
+Format: `engine` of AISimulate's `recommend` input (aisimulate 0.13). Every key here exists there with the same meaning.
+"""
+
+from typing import Annotated, Literal, NoReturn, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dgdr_retune.replay._errors import EngineSectionError
+from dgdr_retune.replay._specification import (
+    EngineSpecification,
+    FixedTiming,
+    PolynomialTiming,
+    Timing,
+    WorkerSpecification,
+)
+
+Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
+Milliseconds = Annotated[float, Field(gt=0, le=86_400_000, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class Section(BaseModel):
+    """A part of the engine section: unknown keys are refused, values do not change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ParallelismPreset(Section):
+    """How one pool of workers is laid out on GPUs. AISimulate wants all six."""
+
+    replicas: Count
+    tensor: Count
+    pipeline: Count
+    attention_data: Count
+    moe_tensor: Count
+    moe_expert: Count
+
+
+class Parallelism(Section):
+    """The pinned layout: exactly one preset, so that no search over layouts is left."""
+
+    preset: Annotated[tuple[ParallelismPreset, ...], Field(min_length=1, max_length=1)]
+
+
+class Scheduler(Section):
+    """Limits of one scheduler step: tokens over all sequences, and sequences."""
+
+    max_batched_tokens: Count
+    max_sequences: Count
+
+
+class Capacity(Section):
+    """How many KV blocks a worker has; `default` leaves it to AISimulate."""
+
+    type: Literal["default", "fixed"] = "default"
+    blocks: Count | None = None
+
+    @model_validator(mode="after")
+    def _blocks_when_fixed(self) -> Self:
+        if (self.type == "fixed") != (self.blocks is not None):
+            raise ValueError("`blocks` is needed with type `fixed`, and only there")
+        return self
+
+
+class KvCache(Section):
+    """The KV cache of one worker; `block_size` in tokens."""
+
+    block_size: Count | None = None
+    prefix_caching: Annotated[bool, Field(strict=True)] = True
+    capacity: Capacity = Capacity()
+
+
+class TimingSection(Section):
+    """How long a scheduler step takes; `default` leaves it to AISimulate's measured tables."""
+
+    type: Literal["default", "fixed", "polynomial"] = "default"
+    prefill_ms: Milliseconds | None = None
+    decode_ms: Milliseconds | None = None
+
+    @model_validator(mode="after")
+    def _durations_when_fixed(self) -> Self:
+        given = [value is not None for value in (self.prefill_ms, self.decode_ms)]
+        if self.type == "fixed" and not all(given):
+            raise ValueError("`prefill_ms` and `decode_ms` are needed with type `fixed`")
+        if self.type != "fixed" and any(given):
+            raise ValueError("`prefill_ms` and `decode_ms` belong to type `fixed` only")
+        return self
+
+
+class WorkerSection(Section):
+    """One pool of identical workers."""
+
+    parallelism: Parallelism
+    scheduler: Scheduler
+    kv_cache: KvCache = KvCache()
+    timing: TimingSection = TimingSection()
+
+
+class Workers(Section):
+    """The pools by role."""
+
+    aggregated: WorkerSection
+
+
+class EngineSection(Section):
+    """The engine that a window is replayed on, or that a Request describes.
+
+    `model`, `hardware`, `context_length` and `backend_version` are AISimulate's and change nothing in a replay with
+    explicit timing and capacity.
+    """
+
+    backend: Literal["vllm"]
+    mode: Literal["aggregated"]
+    workers: Workers
+    model: Name | None = None
+    hardware: Name | None = None
+    context_length: Count | Literal["max"] | None = None
+    backend_version: Name | None = None
+
+    def specification(self, path: str = "engine") -> EngineSpecification:
+        """The same engine as replay engines take it.
+
+        Args:
+            path: where this section stands in its document, for messages.
+
+        Raises:
+            EngineSectionError: timing or capacity are not explicit, or the layout is not replayed; names the key.
+        """
+        worker = self.workers.aggregated
+        here = f"{path}.workers.aggregated"
+        layout = worker.parallelism.preset[0]
+        if layout.attention_data != 1:
+            raise EngineSectionError(
+                f"{here}.parallelism.preset[0].attention_data",
+                f"is {layout.attention_data}, but only workers of one data-parallel rank are replayed; use 1",
+            )
+        if worker.kv_cache.block_size is None:
+            _refuse_default(f"{here}.kv_cache.block_size", "the workers' KV block size in tokens")
+        if worker.kv_cache.capacity.blocks is None:
+            _refuse_default(f"{here}.kv_cache.capacity", "{type: fixed, blocks: N}, N as a worker logs it at its start")
+        return EngineSpecification(
+            backend=self.backend,
+            mode=self.mode,
+            aggregated=WorkerSpecification(
+                replicas=layout.replicas,
+                gpus_per_worker=layout.tensor * layout.pipeline * layout.attention_data,
+                max_batched_tokens=worker.scheduler.max_batched_tokens,
+                max_sequences=worker.scheduler.max_sequences,
+                block_size=worker.kv_cache.block_size,
+                blocks=worker.kv_cache.capacity.blocks,
+                prefix_caching=worker.kv_cache.prefix_caching,
+                timing=_timing(worker.timing, f"{here}.timing"),
+            ),
+        )
+
+
+def _timing(section: TimingSection, path: str) -> Timing:
+    if section.type == "polynomial":
+        return PolynomialTiming()
+    if section.prefill_ms is None or section.decode_ms is None:
+        _refuse_default(path, "{type: polynomial} or {type: fixed, prefill_ms: X, decode_ms: Y}")
+    return FixedTiming(prefill_ms=section.prefill_ms, decode_ms=section.decode_ms)
+
+
+def _refuse_default(path: str, wanted: str) -> NoReturn:
+    raise EngineSectionError(path, f"a replay takes it only from an explicit value; give {wanted}")
