@@ -1,0 +1,65 @@
+"""The page itself: what it shows, as plain values, and its rendering. Everything is escaped by the template engine."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+
+from attrs import frozen
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dgdr_retune.report._text import printable
+
+MAX_BYTES = 2_000_000
+
+
+@frozen
+class Plot:
+    """One SVG with the words that stand for it where images are not shown."""
+
+    svg: str
+    says: str
+
+
+@frozen
+class Section:
+    """A heading with plots and one table at most; the first row of a table is its head."""
+
+    title: str
+    explains: str
+    plots: Sequence[Plot] = ()
+    table: Sequence[Sequence[str]] = ()
+    note: str = ""
+
+
+@frozen
+class Page:
+    """A decision as a person reads it: the verdict first, then what it rests on."""
+
+    name: str
+    outcome: str
+    summary: Sequence[str]
+    sections: Sequence[Section]
+    footer: str
+
+
+def render(page: Page) -> str:
+    """One HTML document without scripts or outside references; SVGs stand in it as images, which run nothing."""
+    environment = Environment(
+        loader=PackageLoader("dgdr_retune.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters["image"] = _image
+    return environment.get_template("report.html.jinja").render(page=page)
+
+
+def _finalize(value: object) -> object:
+    """What every expression of the template passes through, before it is escaped."""
+    return value if isinstance(value, Markup) else printable(value, max_length=MAX_BYTES)
+
+
+def _image(plot: Plot) -> Markup:
+    return Markup("data:image/svg+xml;base64,{}").format(b64encode(plot.svg.encode()).decode())

@@ -1,0 +1,63 @@
+"""What holds for every test: extras that are missing skip with the cause, and each layer's time is printed."""
+
+import importlib.util
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+NEEDS = {
+    "dynamo": (
+        lambda: importlib.util.find_spec("dynamo") is not None,
+        "needs the extra `dynamo` (ai-dynamo-runtime)",
+    ),
+    "fast": (
+        lambda: all(importlib.util.find_spec(name) is not None for name in ("isal", "numba")),
+        "needs the extra `fast` (isal, numba)",
+    ),
+    "root": (lambda: os.geteuid() == 0, "needs root"),
+}
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """The recorded segments: one directory per frontend."""
+    return TESTS / "data" / "recorded"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--require-all", action="store_true", help="fail if any test is skipped")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, (met, cause) in NEEDS.items():
+        if item.get_closest_marker(marker) is not None and not met():
+            pytest.skip(cause)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("--require-all") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    seconds: dict[str, float] = defaultdict(float)
+    count: dict[str, int] = defaultdict(int)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                layer = report.nodeid.split("/")[1] if report.nodeid.count("/") > 1 else "top"
+                seconds[layer] += report.duration
+                count[layer] += report.when == "call"
+    terminalreporter.section("time of each layer")
+    for layer in sorted(seconds, key=lambda name: -seconds[name]):
+        terminalreporter.write_line(f"{seconds[layer]:8.1f} s  {count[layer]:5d} tests  tests/{layer}")
+    if config.getoption("--require-all") and terminalreporter.stats.get("skipped"):
+        terminalreporter.write_line("--require-all: a skipped test is a failure", red=True)
