@@ -1,0 +1,70 @@
+"""From a sweep and the window it rests on to a decision."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dgdr_retune.sweep._allocation import proven
+from dgdr_retune.sweep._decision import Completeness, Decision, Evidence
+from dgdr_retune.sweep._executor import Failure
+from dgdr_retune.sweep._reasons import held_back, remarks, verdict
+from dgdr_retune.sweep._standings import Standing, compare_sweep, ranking, standing
+from dgdr_retune.sweep._sweep import Sweep
+
+
+def decide(sweep: Sweep, completeness: Completeness) -> Decision:
+    """Judge a sweep of a window.
+
+    The candidate whose interval has the highest lower end is recommended if that end exceeds the margin (ties: the
+    lowest grid index), unless the window holds too little of the traffic.
+    """
+    comparison = compare_sweep(sweep)
+    baseline = standing(sweep, comparison, sweep.baseline)
+    others = [
+        standing(sweep, comparison, position) for position in ranking(sweep, comparison) if position != sweep.baseline
+    ]
+    winners = np.flatnonzero(proven(comparison, sweep.rules)).tolist()
+    best = next((other for other in others if other.replications), None)
+    if winners:
+        best = standing(sweep, comparison, max(winners, key=lambda position: (comparison.lower[position], -position)))
+    failure = _failure(baseline, others)
+    obstacles = held_back(completeness)
+    recommended = best is not None and bool(winners) and not obstacles
+    reasons = [failure.message] if failure else [verdict(sweep, best, proven=bool(winners)), *obstacles]
+    return Decision(
+        outcome="failed" if failure else "recommended" if recommended else "kept",
+        failure=failure,
+        router=best.candidate.router if best is not None and recommended else baseline.candidate.router,
+        baseline=baseline.candidate.router,
+        objective=sweep.objective,
+        rules=sweep.rules,
+        best=best,
+        baseline_standing=baseline,
+        completeness=completeness,
+        evidence=Evidence(
+            engine=sweep.engine,
+            paired=sweep.paired,
+            candidates=len(others),
+            failed_candidates=sum(other.failure is not None for other in others),
+            replications=baseline.replications,
+            replays=sum(len(result.replications) for result in sweep.results),
+            elapsed_s=sweep.elapsed_s,
+            budget_exhausted=sweep.exhausted,
+        ),
+        reasons=(*reasons, *remarks(sweep, others, completeness)),
+    )
+
+
+def _failure(baseline: Standing, others: Sequence[Standing]) -> Failure | None:
+    """Why there is nothing to judge: a sweep that compared nothing is no success. It implies that nothing is proven."""
+    if baseline.failure is not None:
+        return Failure("baseline_failed", f"The parameters in force could not be scored: {baseline.failure.message}.")
+    if not others or (baseline.replications and any(other.replications for other in others)):
+        return None
+    first = next((other.failure for other in others if other.failure is not None), None)
+    if first is not None and all(other.failure is not None for other in others):
+        return Failure("all_candidates_failed", f"None of {len(others)} candidates could be scored: {first.message}.")
+    return Failure(
+        "budget_too_short",
+        "The budget ended before a single candidate was compared: raise `budget_seconds`, or try fewer points.",
+    )

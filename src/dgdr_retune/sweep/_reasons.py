@@ -1,0 +1,90 @@
+"""A decision's reasons in words.
+
+They quote names and messages that come from data and engines: whoever shows them escapes them.
+"""
+
+from collections.abc import Sequence
+
+from dgdr_retune.replay import RouterParameters
+from dgdr_retune.sweep._decision import Completeness
+from dgdr_retune.sweep._standings import Standing
+from dgdr_retune.sweep._sweep import Sweep
+
+
+def verdict(sweep: Sweep, best: Standing | None, *, proven: bool) -> str:
+    """What the comparison says of the best candidate."""
+    if best is None:
+        return "The grid holds no candidate but the parameters in force."
+    rules, objective, name = sweep.rules, sweep.objective, _parameters(best.candidate.router)
+    margin = f"more than {rules.min_improvement_percentage:g} %"
+    if best.improvement is None:
+        return (
+            f"With the parameters in force {objective} is 0, so no improvement can be given in percent, and nothing "
+            f"is proven; the best-ranked candidate ({name}) reaches {best.score:.4g} {objective.unit}."
+        )
+    measured = f"{objective} by {best.improvement:.2f} % ({_interval(sweep, best)})"
+    if proven:
+        return f"The candidate {name} improves {measured}, which is proven to be {margin}."
+    return f"No candidate is proven to improve {objective} by {margin}; the best-ranked ({name}) improves {measured}."
+
+
+def held_back(completeness: Completeness) -> list[str]:
+    """Why a window holds too little of the traffic to change anything; empty when it does not."""
+    reasons = []
+    if completeness.rows < completeness.minimum_rows:
+        reasons.append(
+            f"The window holds {completeness.rows} requests, fewer than the {completeness.minimum_rows} it needs, "
+            "so the parameters in force are kept."
+        )
+    missing = [name for name in completeness.frontends_expected if name not in completeness.frontends_seen]
+    if missing:
+        reasons.append(
+            f"{len(missing)} of {len(completeness.frontends_expected)} frontends recorded nothing in the window "
+            f"({_names(missing)}), so the parameters in force are kept."
+        )
+    return reasons
+
+
+def remarks(sweep: Sweep, others: Sequence[Standing], completeness: Completeness) -> list[str]:
+    """What else a reader should know of the decision."""
+    said = []
+    failures = [other.failure for other in others if other.failure is not None]
+    if failures:
+        said.append(f"{len(failures)} of {len(others)} candidates are out of the comparison: {failures[0].message}.")
+    if sweep.exhausted:
+        unseen = sum(not other.replications and other.failure is None for other in others)
+        said.append(
+            f"The budget of {sweep.budget_s:g} s ended the sweep, so it rests on fewer replications than planned"
+            + (f"; {unseen} candidates were not replayed at all." if unseen else ".")
+        )
+    if not sweep.paired:
+        said.append("The engine does not share random numbers among candidates, so intervals are wider.")
+    if completeness.gaps:
+        longest = max(gap.end_ms - gap.start_ms for gap in completeness.gaps) / 1000
+        said.append(f"The recording has {len(completeness.gaps)} gaps, the longest of {longest:.1f} s.")
+    return said
+
+
+def _interval(sweep: Sweep, best: Standing) -> str:
+    """The interval, or why there is none, or why it proves nothing."""
+    replications = f"{best.replications} replication{'s' if best.replications > 1 else ''}"
+    if best.interval is None:
+        return f"{replications}: too few or too uneven for an interval"
+    joint = (
+        f"joint {100 * sweep.rules.confidence:g} % interval {best.interval.lower:.2f} to {best.interval.upper:.2f} %, "
+        f"{replications}"
+    )
+    if best.replications < sweep.rules.proof_replications:
+        return f"{joint}, of which at least {sweep.rules.proof_replications} are needed"
+    return joint
+
+
+def _parameters(router: RouterParameters) -> str:
+    return (
+        f"overlap_score_credit {router.overlap_score_credit:g}, prefill_load_scale {router.prefill_load_scale:g}, "
+        f"temperature {router.temperature:g}"
+    )
+
+
+def _names(names: Sequence[str], shown: int = 5) -> str:
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
