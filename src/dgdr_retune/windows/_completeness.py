@@ -1,0 +1,84 @@
+"""How complete a window is, and why an incomplete one must not be applied."""
+
+import base64
+import hashlib
+from collections.abc import Collection
+from typing import Final, Literal
+
+from attrs import frozen
+
+GAP_MS: Final = 10_000
+"""The shortest time without an arrival at a frontend that counts as a gap in the recording."""
+
+
+def fingerprint(frontend: str) -> str:
+    """Four characters (24 bits) that stand for a frontend's name where there is no room for the name."""
+    return base64.urlsafe_b64encode(hashlib.sha256(frontend.encode()).digest()[:3]).decode()
+
+
+@frozen
+class Gap:
+    """No request arrived at `frontend` in [start_ms, end_ms), unix milliseconds, `GAP_MS` or longer."""
+
+    frontend: str
+    start_ms: int
+    end_ms: int
+
+
+@frozen
+class Shortfall:
+    """One reason why a window must not be applied: for machines, and in words."""
+
+    reason: Literal["below_minimum_rows", "missing_frontend", "frontends_unknown"]
+    message: str
+
+
+@frozen(kw_only=True)
+class Completeness:
+    """What a window rests on.
+
+    Attributes:
+        rows: rows of the window.
+        frontends: frontends with at least one row in the window.
+        fingerprints: one per frontend seen, sorted; None where the header had no room for all.
+        gap_count: gaps of `GAP_MS` or more, over all frontends seen, the window's edges included.
+        gap_ms: their total length.
+        gaps: the gaps themselves, by frontend and time; None for a reused window, whose header keeps the totals only.
+        names: the frontends seen, sorted; None for a reused window.
+    """
+
+    rows: int
+    frontends: int
+    fingerprints: tuple[str, ...] | None
+    gap_count: int
+    gap_ms: int
+    gaps: tuple[Gap, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+    def shortfalls(self, *, expected: Collection[str] | None = None, minimum_rows: int = 0) -> tuple[Shortfall, ...]:
+        """Why the window must not be applied; empty if it may be.
+
+        Gaps are no shortfall: a frontend with little traffic has them too.
+
+        Args:
+            expected: the frontends that must have recorded; None if that is not known, and then not judged.
+            minimum_rows: the fewest rows that a decision may rest on.
+        """
+        shortfalls = []
+        if self.rows < minimum_rows:
+            message = f"the window has {self.rows} rows, fewer than the {minimum_rows} that a decision needs"
+            shortfalls.append(Shortfall("below_minimum_rows", message))
+        if not expected:
+            return tuple(shortfalls)
+        if self.fingerprints is None:
+            message = (
+                f"the window's header has no room for its {self.frontends} frontends, "
+                f"so whether all {len(expected)} recorded is unknown"
+            )
+            return (*shortfalls, Shortfall("frontends_unknown", message))
+        seen = frozenset(self.fingerprints)
+        for frontend in sorted(expected):
+            if fingerprint(frontend) not in seen:
+                message = f"frontend {frontend} has no row in the window"
+                shortfalls.append(Shortfall("missing_frontend", message))
+        return tuple(shortfalls)
