@@ -1,10 +1,12 @@
 """Grid, shards, objective, comparison and decision."""
 
-from dgdr_retune.sweep._decision import Completeness, Decision, Evidence, Gap, Outcome, failed, no_traffic
+from dgdr_retune.sweep._decision import Decision, Demands, Evidence, Outcome, failed, no_traffic
+from dgdr_retune.sweep._documents import DECISION_SCHEMA, SWEEP_SCHEMA, decision_document, sweep_document
 from dgdr_retune.sweep._errors import MetricMissingError, ShardPlanError, SlaMissingError, SweepError
 from dgdr_retune.sweep._executor import Executor, Failure, Job, JobFailed, JobOutcome, Replayed
 from dgdr_retune.sweep._grid import ChoicesSection, Grid, GridSection, RangeBounds, RangeSection
 from dgdr_retune.sweep._judgement import decide
+from dgdr_retune.sweep._local import LocalExecutor
 from dgdr_retune.sweep._objective import Objective, average_gpus
 from dgdr_retune.sweep._rules import Rules
 from dgdr_retune.sweep._run import Progress, run_sweep
@@ -20,21 +22,23 @@ from dgdr_retune.sweep._standings import Interval, Standing, rank
 from dgdr_retune.sweep._sweep import Candidate, CandidateResult, Replication, Sweep
 
 __all__ = [
+    "DECISION_SCHEMA",
+    "SWEEP_SCHEMA",
     "Candidate",
     "CandidateResult",
     "ChoicesSection",
-    "Completeness",
     "Decision",
+    "Demands",
     "Evidence",
     "Executor",
     "Failure",
-    "Gap",
     "Grid",
     "GridSection",
     "Interval",
     "Job",
     "JobFailed",
     "JobOutcome",
+    "LocalExecutor",
     "MetricMissingError",
     "Objective",
     "Outcome",
@@ -53,6 +57,7 @@ __all__ = [
     "average_gpus",
     "balanced_shard_parts",
     "decide",
+    "decision_document",
     "dgdr_need_seconds",
     "dgdr_rounds",
     "failed",
@@ -61,4 +66,5 @@ __all__ = [
     "plan_shards",
     "rank",
     "run_sweep",
+    "sweep_document",
 ]

@@ -1,43 +1,30 @@
 """A decision: what to do with the routers after one window, and what that rests on."""
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dgdr_retune.replay import RouterParameters
 from dgdr_retune.sweep._executor import Failure
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._rules import Rules
 from dgdr_retune.sweep._standings import Standing
+from dgdr_retune.windows import Completeness, Shortfall
 
 Outcome = Literal["kept", "recommended", "no_traffic", "failed"]
 
 
-class Gap(Protocol):
-    """A time without an arrival at one frontend, in unix milliseconds."""
+@frozen
+class Demands:
+    """What a window must hold before a decision on it may change anything.
 
-    @property
-    def frontend(self) -> str: ...
-    @property
-    def start_ms(self) -> int: ...
-    @property
-    def end_ms(self) -> int: ...
+    Attributes:
+        minimum_rows: requests.
+        frontends: names of the frontends that must have recorded; None where they are not known, and not judged.
+    """
 
-
-class Completeness(Protocol):
-    """How much of a window's traffic its rows hold."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def minimum_rows(self) -> int: ...
-    @property
-    def frontends_seen(self) -> tuple[str, ...]: ...
-    @property
-    def frontends_expected(self) -> tuple[str, ...]: ...
-    @property
-    def gaps(self) -> Sequence[Gap]: ...
+    minimum_rows: int = 0
+    frontends: tuple[str, ...] | None = None
 
 
 @frozen
@@ -79,6 +66,8 @@ class Decision:
         best: the recommended candidate; if none is, the best-ranked one, as information. None without a comparison.
         baseline_standing: the baseline's own scores.
         completeness: of the window; None when there was none.
+        demands: what the window had to hold.
+        shortfalls: what of this it does not hold.
         evidence: of the sweep; None when there was none.
         reasons: the reasons in words, one sentence each.
     """
@@ -92,27 +81,30 @@ class Decision:
     best: Standing | None
     baseline_standing: Standing | None
     completeness: Completeness | None
+    demands: Demands
+    shortfalls: tuple[Shortfall, ...]
     evidence: Evidence | None
     reasons: tuple[str, ...]
 
 
 def no_traffic(
-    baseline: RouterParameters, *, objective: Objective, rules: Rules, completeness: Completeness | None = None
+    baseline: RouterParameters,
+    *,
+    objective: Objective,
+    rules: Rules,
+    demands: Demands,
+    completeness: Completeness | None = None,
 ) -> Decision:
     """The decision on a window without a single request."""
-    return Decision(
-        outcome="no_traffic",
-        failure=None,
-        router=baseline,
-        baseline=baseline,
+    decision = failed(
+        Failure("no_traffic", "No request arrived and ended in the window, so there is nothing to decide on."),
+        baseline,
         objective=objective,
         rules=rules,
-        best=None,
-        baseline_standing=None,
+        demands=demands,
         completeness=completeness,
-        evidence=None,
-        reasons=("No request arrived and ended in the window, so there is nothing to decide on.",),
     )
+    return evolve(decision, outcome="no_traffic", failure=None)
 
 
 def failed(
@@ -121,6 +113,7 @@ def failed(
     *,
     objective: Objective,
     rules: Rules,
+    demands: Demands,
     completeness: Completeness | None = None,
 ) -> Decision:
     """The decision when the window could not be cut or loaded, or the sweep could not be made."""
@@ -134,6 +127,8 @@ def failed(
         best=None,
         baseline_standing=None,
         completeness=completeness,
+        demands=demands,
+        shortfalls=(),
         evidence=None,
         reasons=(failure.message,),
     )

@@ -63,19 +63,23 @@ class RangeSection(_Section):
             return tuple(float(first + step * index) for index in range(int((last - first) / step) + 1))
 
 
-def _form(value: Any) -> str:
+def _form(value: Any) -> str | None:
     if isinstance(value, ChoicesSection) or (isinstance(value, dict) and "choices" in value):
         return "choices"
-    if isinstance(value, RangeSection | dict):
+    if isinstance(value, RangeSection) or (isinstance(value, dict) and "range" in value):
         return "range"
-    return "scalar"
+    return "scalar" if isinstance(value, float | int) else None
 
 
 KnobDomain = Annotated[
     Annotated[KnobValue, Tag("scalar")]
     | Annotated[ChoicesSection, Tag("choices")]
     | Annotated[RangeSection, Tag("range")],
-    Discriminator(_form),
+    Discriminator(
+        _form,
+        custom_error_type="knob_domain",
+        custom_error_message="must be a number, {choices: [...]} or {range: {min, max, step}}",
+    ),
 ]
 
 

@@ -5,18 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from dgdr_retune.sweep._allocation import proven
-from dgdr_retune.sweep._decision import Completeness, Decision, Evidence
+from dgdr_retune.sweep._decision import Decision, Demands, Evidence
 from dgdr_retune.sweep._executor import Failure
 from dgdr_retune.sweep._reasons import held_back, remarks, verdict
 from dgdr_retune.sweep._standings import Standing, compare_sweep, ranking, standing
 from dgdr_retune.sweep._sweep import Sweep
+from dgdr_retune.windows import Completeness
 
 
-def decide(sweep: Sweep, completeness: Completeness) -> Decision:
+def decide(sweep: Sweep, completeness: Completeness, demands: Demands) -> Decision:
     """Judge a sweep of a window.
 
     The candidate whose interval has the highest lower end is recommended if that end exceeds the margin (ties: the
-    lowest grid index), unless the window holds too little of the traffic.
+    lowest grid index), unless the window falls short of what
+    is demanded of it.
     """
     comparison = compare_sweep(sweep)
     baseline = standing(sweep, comparison, sweep.baseline)
@@ -28,9 +30,9 @@ def decide(sweep: Sweep, completeness: Completeness) -> Decision:
     if winners:
         best = standing(sweep, comparison, max(winners, key=lambda position: (comparison.lower[position], -position)))
     failure = _failure(baseline, others)
-    obstacles = held_back(completeness)
-    recommended = best is not None and bool(winners) and not obstacles
-    reasons = [failure.message] if failure else [verdict(sweep, best, proven=bool(winners)), *obstacles]
+    shortfalls = completeness.shortfalls(expected=demands.frontends, minimum_rows=demands.minimum_rows)
+    recommended = best is not None and bool(winners) and not shortfalls
+    said = failure.message if failure else verdict(sweep, best, proven=bool(winners))
     return Decision(
         outcome="failed" if failure else "recommended" if recommended else "kept",
         failure=failure,
@@ -41,6 +43,8 @@ def decide(sweep: Sweep, completeness: Completeness) -> Decision:
         best=best,
         baseline_standing=baseline,
         completeness=completeness,
+        demands=demands,
+        shortfalls=shortfalls,
         evidence=Evidence(
             engine=sweep.engine,
             paired=sweep.paired,
@@ -51,7 +55,7 @@ def decide(sweep: Sweep, completeness: Completeness) -> Decision:
             elapsed_s=sweep.elapsed_s,
             budget_exhausted=sweep.exhausted,
         ),
-        reasons=(*reasons, *remarks(sweep, others, completeness)),
+        reasons=(said, *held_back(shortfalls), *remarks(sweep, others, completeness)),
     )
 
 

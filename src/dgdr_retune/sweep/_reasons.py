@@ -6,9 +6,9 @@ They quote names and messages that come from data and engines: whoever shows the
 from collections.abc import Sequence
 
 from dgdr_retune.replay import RouterParameters
-from dgdr_retune.sweep._decision import Completeness
 from dgdr_retune.sweep._standings import Standing
 from dgdr_retune.sweep._sweep import Sweep
+from dgdr_retune.windows import GAP_MS, Completeness, Shortfall
 
 
 def verdict(sweep: Sweep, best: Standing | None, *, proven: bool) -> str:
@@ -28,20 +28,11 @@ def verdict(sweep: Sweep, best: Standing | None, *, proven: bool) -> str:
     return f"No candidate is proven to improve {objective} by {margin}; the best-ranked ({name}) improves {measured}."
 
 
-def held_back(completeness: Completeness) -> list[str]:
-    """Why a window holds too little of the traffic to change anything; empty when it does not."""
-    reasons = []
-    if completeness.rows < completeness.minimum_rows:
-        reasons.append(
-            f"The window holds {completeness.rows} requests, fewer than the {completeness.minimum_rows} it needs, "
-            "so the parameters in force are kept."
-        )
-    missing = [name for name in completeness.frontends_expected if name not in completeness.frontends_seen]
-    if missing:
-        reasons.append(
-            f"{len(missing)} of {len(completeness.frontends_expected)} frontends recorded nothing in the window "
-            f"({_names(missing)}), so the parameters in force are kept."
-        )
+def held_back(shortfalls: Sequence[Shortfall], shown: int = 5) -> list[str]:
+    """Why the window must not change anything; empty when it may."""
+    reasons = [f"The parameters in force are kept because {shortfall.message}." for shortfall in shortfalls[:shown]]
+    if len(shortfalls) > shown:
+        reasons.append(f"The window falls short in {len(shortfalls) - shown} more points.")
     return reasons
 
 
@@ -59,9 +50,11 @@ def remarks(sweep: Sweep, others: Sequence[Standing], completeness: Completeness
         )
     if not sweep.paired:
         said.append("The engine does not share random numbers among candidates, so intervals are wider.")
-    if completeness.gaps:
-        longest = max(gap.end_ms - gap.start_ms for gap in completeness.gaps) / 1000
-        said.append(f"The recording has {len(completeness.gaps)} gaps, the longest of {longest:.1f} s.")
+    if completeness.gap_count:
+        count = f"{completeness.gap_count} gap{'s' if completeness.gap_count > 1 else ''}"
+        said.append(
+            f"The recording has {count} of {GAP_MS // 1000} s or more, {completeness.gap_ms / 1000:.1f} s in all."
+        )
     return said
 
 
@@ -84,7 +77,3 @@ def _parameters(router: RouterParameters) -> str:
         f"overlap_score_credit {router.overlap_score_credit:g}, prefill_load_scale {router.prefill_load_scale:g}, "
         f"temperature {router.temperature:g}"
     )
-
-
-def _names(names: Sequence[str], shown: int = 5) -> str:
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")

@@ -1,0 +1,110 @@
+"""A worker process of the local executor: replays one job after another until its parent is gone.
+
+Started as `python -m dgdr_retune.sweep._worker SOCKET PARENT` with the number of an inherited socket and the parent's
+process id. Every message on the socket is a frame: four bytes of length, big-endian, then the content. The parent
+sends a pickle of (engine, scenario, trace) and then one of (router, replication) for each job, which get one answer
+each in MessagePack: nothing that a worker sends is unpickled.
+"""
+
+import ctypes
+import os
+import pickle
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from io import BufferedRWPair
+from time import perf_counter
+
+import msgspec
+
+from dgdr_retune.replay import Metrics, ReplayEngine, ReplayError, RouterParameters, Scenario, Trace
+from dgdr_retune.sweep._executor import Failure
+
+LENGTH_BYTES = 4
+MAX_MESSAGE = 500
+"""Characters of a failure's message that are passed on; an engine may answer with a page."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Answer(msgspec.Struct):
+    """What came of one job: metrics after so many seconds, or the reason and message of a failure."""
+
+    elapsed_s: float
+    metrics: dict[str, float] | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def frame(content: bytes) -> bytes:
+    """The content with its length before it."""
+    return len(content).to_bytes(LENGTH_BYTES, "big") + content
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the parent on the inherited socket."""
+    descriptor, parent = map(int, arguments)
+    die_with(parent)
+    with socket.socket(fileno=descriptor) as channel, channel.makefile("rwb") as stream:
+        channel.set_inheritable(False)  # an engine's own children must not hold it open
+        serve(stream)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, even in the middle of native code."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the line above
+        raise SystemExit
+
+
+def serve(stream: BufferedRWPair) -> None:
+    """Answer jobs until the stream ends."""
+    replay = _replayer(_read(stream))
+    while job := _read(stream):
+        stream.write(frame(msgspec.msgpack.encode(_answer(replay, job))))
+        stream.flush()
+
+
+def _replayer(setup: bytes) -> Callable[[RouterParameters, int], Metrics]:
+    try:
+        engine: ReplayEngine
+        scenario: Scenario
+        trace: Trace
+        engine, scenario, trace = pickle.loads(setup)  # noqa: S301 -- written by our own parent
+    except Exception as error:  # noqa: BLE001 -- whatever keeps an engine from loading is the result of its jobs
+        failure = error
+
+        def refuse(_router: RouterParameters, _replication: int) -> Metrics:
+            raise failure
+
+        return refuse
+    return lambda router, replication: engine.replay(trace, scenario, router, replication)
+
+
+def _answer(replay: Callable[[RouterParameters, int], Metrics], job: bytes) -> Answer:
+    begun = perf_counter()
+    try:
+        metrics = replay(*pickle.loads(job))  # noqa: S301 -- written by our own parent
+        values = {str(name): float(value) for name, value in metrics.values.items()}
+    except Exception as error:  # noqa: BLE001 -- an engine's failure is the result of its job
+        failure = describe(error)
+        return Answer(perf_counter() - begun, reason=failure.reason, message=failure.message)
+    return Answer(perf_counter() - begun, metrics=values)
+
+
+def describe(error: Exception) -> Failure:
+    """An engine's error as the failure of its job."""
+    if isinstance(error, ReplayError):
+        return Failure(error.reason, str(error)[:MAX_MESSAGE])
+    return Failure("engine_failed", f"{type(error).__name__}: {error}"[:MAX_MESSAGE])
+
+
+def _read(stream: BufferedRWPair) -> bytes:
+    """The next frame's content; empty when the parent is gone."""
+    length = int.from_bytes(stream.read(LENGTH_BYTES), "big")
+    return stream.read(length)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
