@@ -1,0 +1,42 @@
+"""Compiles the hot loop where numba is installed; the same functions run unchanged where it is not.
+
+Only the entry has its machine code cached: the functions it calls become part of it. numba's cache looks at the entry's
+own file alone, so the entry is a closure over a digest of all kernel sources, which numba makes part of the cache key.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+try:
+    import numba
+except ImportError:
+    COMPILED = False
+else:
+    COMPILED = not numba.config.DISABLE_JIT
+
+
+def kernel(function: Function) -> Function:
+    """A function of the hot loop: compiled into the entry that calls it."""
+    return numba.njit(function) if COMPILED else function
+
+
+def kernel_entry(function: Function) -> Function:
+    """The hot loop's entry: compiled once and cached, or compiled in every process where no cache can be written."""
+    if not COMPILED:
+        return function
+    try:
+        return numba.njit(cache=True)(function)
+    except RuntimeError:  # neither beside the package nor in a user's cache directory nor in NUMBA_CACHE_DIR
+        return numba.njit(function)
+
+
+def sources_digest() -> int:
+    """A number that changes with any source file of the kernel."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")

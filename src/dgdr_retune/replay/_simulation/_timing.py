@@ -1,0 +1,51 @@
+"""How long a pass takes."""
+
+import math
+
+from dgdr_retune.replay._simulation._compile import kernel
+from dgdr_retune.replay._simulation._state import Setup
+
+
+@kernel
+def whole_nanoseconds(ms: float) -> float:
+    """A duration as the native engine keeps it: seconds, rounded to a whole number of nanoseconds.
+
+    Round numbers of tokens give exact halves, so the side matters: halves of the exact product go to the even side.
+    """
+    seconds = ms / 1e3
+    product = seconds * 1e9
+    nanoseconds = math.floor(product)
+    rest = product - nanoseconds
+    if rest == 0.5:
+        shifted = seconds * 134217729.0  # Veltkamp's split and Dekker's product: what `product` lost in rounding
+        high = shifted - (shifted - seconds)
+        lost = (high * 1e9 - product) + (seconds - high) * 1e9
+        if lost > 0.0 or (lost == 0.0 and nanoseconds % 2 == 1):
+            nanoseconds += 1
+    elif rest > 0.5:
+        nanoseconds += 1
+    return nanoseconds / 1e9 * 1e3
+
+
+@kernel
+def prefill_ms(setup: Setup, prompts: int, ends: int, starts: int) -> float:
+    """The time for the new prompt tokens of a pass.
+
+    Counted as the native engine does, from whole mean lengths: `ends` and `starts` are the sums, over the `prompts`
+    with new tokens, of prompt tokens computed after and before the pass.
+    """
+    if prompts == 0:
+        return 0.0
+    if not setup.polynomial:
+        return whole_nanoseconds(setup.fixed_prefill_ms)
+    tokens = float(prompts * (ends // prompts - starts // prompts))
+    return whole_nanoseconds(4.209989e-07 * (tokens * tokens) + 1.518344e-02 * tokens + 1.650142e01)
+
+
+@kernel
+def decode_ms(setup: Setup, context_tokens: int) -> float:
+    """The time for one token of each decoding request, with so many known tokens among them."""
+    if not setup.polynomial:
+        return whole_nanoseconds(setup.fixed_decode_ms)
+    share = min(context_tokens / (setup.blocks * setup.block_size), 1.0)
+    return whole_nanoseconds(max(-25.74 * (share * share) + 54.01 * share + 5.74, 1.0))
