@@ -1,0 +1,197 @@
+"""Judging an uncommon row: with the standard library's parser, slow, and the last word."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from dgdr_retune.windows._record import (
+    REQUEST_END,
+    SCHEMA,
+    AgentContext,
+    Event,
+    Replay,
+    Request,
+    RowKind,
+    Worker,
+)
+from dgdr_retune.windows._row import MAXIMUM_UNSIGNED, Refusal, Row, row_of
+
+MAXIMUM_DEPTH: Final = 120
+"""Arrays and objects around a value in a field. Dynamo's loader takes 127 in a row, envelope and record included."""
+
+MAXIMUM_VALUES: Final = 1 << 20
+"""In a row of uncommon form; 2^20 hashes are a prompt of 16 million tokens."""
+
+_RECORD_DEPTH: Final = 4
+_SMALLEST_SIGNED: Final = -(2**63)
+_DIGITS_OF_64_BITS: Final = 20
+_STRUCTURE: Final = re.compile(rb'\\.|["\[\]{},]', re.DOTALL)
+
+_Known = Mapping[str, "_Known"]
+_RECORD: Final[_Known] = {"request": {"replay": {}, "worker": {}}, "agent_context": {}}
+_ENVELOPE: Final[_Known] = {"event": _RECORD}
+
+_decode_kind = msgspec.json.Decoder(RowKind).decode
+
+
+def judge_in_full(row: bytes) -> Row | Refusal:
+    """The content of a valid row, else why it is refused.
+
+    A row that names another event is not judged further: it is dropped in any case.
+    """
+    if _kind(row) not in ("", REQUEST_END):
+        return Refusal.OTHER_EVENT
+    try:
+        return _judge(_parse(row))
+    except _RefusedError as refused:
+        return refused.refusal
+
+
+class _RefusedError(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
+
+
+class _RepeatedEvent(dict[str, Any]):
+    """An object that has the key `event` more than once."""
+
+
+def _kind(row: bytes) -> str:
+    try:
+        kind = _decode_kind(row)
+    except msgspec.DecodeError:
+        return ""
+    return kind.event_type if kind.event is msgspec.UNSET else kind.event.event_type
+
+
+def _parse(row: bytes) -> Any:
+    _check_shape(row)
+    try:
+        text = row.decode()
+    except UnicodeDecodeError:
+        raise _RefusedError(Refusal.ENCODING) from None
+    try:
+        return json.loads(text, parse_int=_integer, parse_constant=_constant, object_pairs_hook=_object)
+    except ValueError:
+        raise _RefusedError(Refusal.JSON) from None
+
+
+def _check_shape(row: bytes) -> None:
+    # A parsed value costs a hundred bytes: what would not fit is found before it is parsed.
+    if row.count(b"[") + row.count(b"{") + row.count(b",") <= MAXIMUM_DEPTH:
+        return
+    depth = values = 0
+    within_text = False
+    for match in _STRUCTURE.finditer(row):
+        mark = match[0]
+        if mark == b'"':
+            within_text = not within_text
+        elif within_text or len(mark) > 1:
+            continue
+        elif mark in b"]}":
+            depth -= 1
+        else:
+            values += 1
+            depth += mark in b"[{"
+            if depth > MAXIMUM_DEPTH + _RECORD_DEPTH:
+                raise _RefusedError(Refusal.DEPTH)
+            if values > MAXIMUM_VALUES:
+                raise _RefusedError(Refusal.TOO_LONG)
+
+
+def _integer(digits: str) -> int | float:
+    # As the loaders: what does not fit 64 bits is a float, and so is -0.
+    if digits == "-0" or len(digits) > _DIGITS_OF_64_BITS:
+        return float(digits)
+    number = int(digits)
+    return number if _SMALLEST_SIGNED <= number <= MAXIMUM_UNSIGNED else float(digits)
+
+
+def _constant(_name: str) -> NoReturn:
+    raise _RefusedError(Refusal.NUMBER)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    parsed = dict(pairs)
+    if "event" in parsed and sum(key == "event" for key, _ in pairs) > 1:
+        return _RepeatedEvent(parsed)
+    return parsed
+
+
+def _judge(parsed: Any) -> Row | Refusal:
+    if isinstance(parsed, _RepeatedEvent):
+        raise _RefusedError(Refusal.REPEATED_EVENT)
+    if not isinstance(parsed, dict):
+        raise _RefusedError(Refusal.JSON)
+    enveloped = "event" in parsed
+    _check_object(parsed, _ENVELOPE if enveloped else _RECORD)
+    record = parsed["event"] if enveloped else parsed
+    if not isinstance(record, dict):
+        raise _RefusedError(Refusal.FIELD)
+    if record.get("schema") != SCHEMA:
+        raise _RefusedError(Refusal.SCHEMA)
+    try:
+        event = _typed(record)
+    except msgspec.ValidationError:
+        return Refusal.FIELD
+    return row_of(event, agent="agent_context" in record)
+
+
+def _check_object(parsed: dict[str, Any], known: _Known) -> None:
+    for key, value in parsed.items():
+        _check_text(key)
+        if key in known and isinstance(value, dict):
+            _check_object(value, known[key])
+        else:
+            _check_value(value)
+
+
+def _check_value(value: Any) -> None:
+    around: list[Iterator[Any]] = [iter((value,))]
+    while around:
+        for inner in around[-1]:
+            if isinstance(inner, str):
+                _check_text(inner)
+            elif isinstance(inner, float) and not math.isfinite(inner):
+                raise _RefusedError(Refusal.NUMBER)
+            elif isinstance(inner, dict | list):
+                if len(around) > MAXIMUM_DEPTH:
+                    raise _RefusedError(Refusal.DEPTH)
+                around.append(chain(inner, inner.values()) if isinstance(inner, dict) else iter(inner))
+                break
+        else:
+            around.pop()
+
+
+def _check_text(text: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _RefusedError(Refusal.ENCODING) from None
+
+
+def _typed(record: dict[str, Any]) -> Event:
+    if "tool" in record:
+        raise msgspec.ValidationError("a tool stands on tool events, and loaders want it whole")
+    if "agent_context" in record:
+        msgspec.convert(record["agent_context"], AgentContext)
+    known = _fields(record, Event)
+    if isinstance(request := record.get("request"), dict):
+        msgspec.convert(request.get("finish_reason_metadata", {}), dict[str, Any])
+        known["request"] = typed = _fields(request, Request)
+        for name, schema in (("replay", Replay), ("worker", Worker)):
+            if isinstance(inner := request.get(name), dict):
+                typed[name] = _fields(inner, schema)
+    return msgspec.convert(known, Event)
+
+
+def _fields(parsed: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any]:
+    return {name: parsed[name] for name in schema.__struct_fields__ if name in parsed}
