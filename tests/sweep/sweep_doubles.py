@@ -100,7 +100,7 @@ class Hanging(Engine):
     def replay(self, trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> Metrics:
         if router.overlap_score_credit == 1:
             return super().replay(trace, scenario, router, replication)
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])  # noqa: S603 -- a constant
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         for pid in (os.getpid(), child.pid):
             (self.directory / str(pid)).touch()
         time.sleep(600)
@@ -112,3 +112,33 @@ class Unloadable(Engine):
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return int, ("not a number",)
+
+
+@frozen
+class TableExecutor:
+    """Scores come from a table: TTFT of candidate c in replication r is `table[c, r]`, NaN fails the job.
+
+    Each job takes `job_s` seconds of the event loop's clock; jobs of a batch end in the order that `order` gives.
+    """
+
+    table: np.ndarray
+    paired: bool = True
+    parallelism: int = 2
+    job_s: float = 0.0
+    order: Callable[[Sequence[Job]], Sequence[Job]] = tuple
+    engine: str = "table"
+    scenario: Scenario = SCENARIO
+    batches: list[Sequence[Job]] = field(factory=list)
+
+    async def replay(self, jobs: Sequence[Job], report: Callable[[JobOutcome], None]) -> None:
+        self.batches.append(jobs)
+        for done, job in enumerate(self.order(jobs), 1):
+            if done % self.parallelism == 0:
+                await asyncio.sleep(self.job_s)
+            report(self._outcome(job))
+
+    def _outcome(self, job: Job) -> JobOutcome:
+        score = float(self.table[job.candidate, job.replication])
+        if np.isnan(score):
+            return JobFailed(job, Failure("engine_failed", "the table says so"))
+        return Replayed(job, Metrics({"mean_ttft_ms": score}), self.job_s)

@@ -17,6 +17,8 @@ from dgdr_retune.sweep._student import t_quantile
 
 Floats = NDArray[np.float64]
 
+_ROUNDING = 1e-9  # whole degrees of freedom stay whole
+
 
 @frozen(eq=False)
 class Scores:
@@ -148,5 +150,5 @@ def _unpaired(scores: Scores, counts: NDArray[np.int64], tail: float) -> _Moment
         residual=variance + shared,
         covariance=-ratio * own_variance,
         baseline_variance=np.full_like(mean, own_variance),
-        t=np.array([t_quantile(tail, max(1, int(degrees))) for degrees in freedom.tolist()]),
+        t=np.array([t_quantile(tail, max(1, int(degrees + _ROUNDING))) for degrees in freedom.tolist()]),
     )

@@ -46,7 +46,7 @@ def remarks(sweep: Sweep, others: Sequence[Standing], completeness: Completeness
         unseen = sum(not other.replications and other.failure is None for other in others)
         said.append(
             f"The budget of {sweep.budget_s:g} s ended the sweep, so it rests on fewer replications than planned"
-            + (f"; {unseen} candidates were not replayed at all." if unseen else ".")
+            + (f"; {unseen} of {len(others)} candidates were not replayed at all." if unseen else ".")
         )
     if not sweep.paired:
         said.append("The engine does not share random numbers among candidates, so intervals are wider.")

@@ -105,7 +105,7 @@ async def _replay(
     """Replay one batch and record an outcome for each of its jobs."""
     jobs = record.jobs(batch)
     waiting = {(job.candidate, job.replication): job for job in jobs}
-    later = planned_replays(len(batch.contenders), batch.stop, rules)
+    later = planned_replays(len(batch.contenders), batch.start, rules) - len(jobs)
 
     def report(outcome: JobOutcome) -> None:
         del waiting[outcome.job.candidate, outcome.job.replication]
@@ -165,9 +165,8 @@ class _Record:
         scores = score_table(self.results(), self.baseline, self.objective, paired=self.paired)
         if self.done and not scores.replications[self.baseline]:
             return None  # without a baseline there is nothing to compare
-        affordable = inf
-        if self.replications:
-            affordable = worker_seconds / median(replication.elapsed_s for replication in self.replications.values())
+        cost_s = median(replication.elapsed_s for replication in self.replications.values()) if self.replications else 0
+        affordable = worker_seconds / cost_s if cost_s else inf
         return next_batch(scores, compare(scores, rules), rules, affordable)
 
     def jobs(self, batch: Batch) -> list[Job]:
