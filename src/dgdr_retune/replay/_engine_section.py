@@ -107,8 +107,8 @@ class Workers(Section):
 class EngineSection(Section):
     """The engine that a window is replayed on, or that a Request describes.
 
-    `model`, `hardware`, `context_length` and `backend_version` are AISimulate's and change nothing in a replay with
-    explicit timing and capacity.
+    `model`, `hardware` and `backend_version` are AISimulate's and change nothing in a replay with explicit timing and
+    capacity; nor does a `context_length` of `max`.
     """
 
     backend: Literal["vllm"]
@@ -153,6 +153,7 @@ class EngineSection(Section):
                 prefix_caching=worker.kv_cache.prefix_caching,
                 timing=_timing(worker.timing, f"{here}.timing"),
             ),
+            context_length=self.context_length if isinstance(self.context_length, int) else None,
         )
 
 

@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen
 class FixedTiming:
-    """Every pass takes the same time: `prefill_ms` with any prefill in it, else `decode_ms`. Milliseconds."""
+    """A pass takes `prefill_ms` if it computes any prompt token, plus `decode_ms` if any request goes on decoding."""
 
     prefill_ms: float
     decode_ms: float
@@ -37,8 +37,12 @@ class WorkerSpecification:
 
 @frozen
 class EngineSpecification:
-    """The engine of a deployment. Only aggregated deployments of vLLM workers so far."""
+    """The engine of a deployment. Only aggregated deployments of vLLM workers so far.
+
+    `context_length` is the most tokens that a sequence may have; None where only the KV cache bounds it.
+    """
 
     backend: Literal["vllm"]
     mode: Literal["aggregated"]
     aggregated: WorkerSpecification
+    context_length: int | None = None

@@ -1,199 +1,250 @@
 """Block identities and physical KV blocks: allocation, prefix cache, least recently released eviction."""
 
 from dgdr_retune.replay._simulation._compile import kernel
-from dgdr_retune.replay._simulation._state import MASK_BITS, Entries, Pool, Setup
+from dgdr_retune.replay._simulation._state import (
+    ACTIVE_COUNT,
+    CHANGED_ENTRY,
+    ENTRY,
+    FIRST_COPY,
+    FREE_COPY,
+    FREE_ENTRIES,
+    FREE_ENTRY,
+    HOLDERS,
+    HOLDING_SIZE,
+    KEY,
+    MASK_BITS,
+    MASKS,
+    NEWER,
+    NEWEST_COPY,
+    NEXT_CHANGED,
+    NEXT_DUPLICATE,
+    OLDER,
+    OLDEST_COPY,
+    OWNER,
+    REFERENCES,
+    SPARE_COPIES,
+    USERS,
+    Integers,
+    Shape,
+)
 
 _WORD = 0xFFFFFFFF
 
 
 @kernel
-def bucket_of(entries: Entries, key: int, owner: int) -> int:
-    """Where the hash table starts to look for an identity; the table's size is a power of two below 2**32."""
+def bucket_of(buckets: Integers, key: int, owner: int) -> int:
+    """Where the hash table starts to look for an identity; its size is a power of two up to 2**25."""
     mixed = ((key & _WORD) ^ ((key >> 32) & _WORD) ^ (owner * 0x27D4EB2F & _WORD)) * 0x9E3779B1 & _WORD
-    return ((mixed ^ (mixed >> 15)) * 0x85EBCA6B & _WORD) >> 7 & (len(entries.bucket) - 1)
+    return (mixed ^ (mixed >> 15)) >> 7 & (len(buckets) - 1)
 
 
 @kernel
-def find_entry(entries: Entries, key: int, owner: int) -> int:
-    """The entry of a prompt block (`key` is its hash, `owner` -1) or an output block (its depth and its row), or -1."""
-    mask = len(entries.bucket) - 1
-    place = bucket_of(entries, key, owner)
-    entry = entries.bucket[place]
-    while entry >= 0 and (entries.key[entry] != key or entries.owner[entry] != owner):
+def find_entry(entries: Integers, buckets: Integers, key: int, owner: int) -> int:
+    """The entry of an identity, or -1."""
+    mask = len(buckets) - 1
+    place = bucket_of(buckets, key, owner)
+    entry = buckets[place]
+    while entry >= 0 and (entries[entry + KEY] != key or entries[entry + OWNER] != owner):
         place = (place + 1) & mask
-        entry = entries.bucket[place]
+        entry = buckets[place]
     return entry
 
 
 @kernel
-def add_entry(setup: Setup, entries: Entries, key: int, owner: int) -> int:
+def add_entry(shape: Shape, entries: Integers, buckets: Integers, scratch: Integers, key: int, owner: int) -> int:
     """A new entry, with no users yet; the caller has seen to it that one is free and that the identity is new."""
-    entries.count[0] -= 1
-    entry = entries.free[entries.count[0]]
-    entries.key[entry] = key
-    entries.owner[entry] = owner
-    entries.users[entry] = 0
-    for word in range(setup.words):
-        entries.holder_mask[entry * setup.words + word] = 0
-        entries.active_mask[entry * setup.words + word] = 0
-    for worker in range(setup.workers):
-        entries.first_copy[entry * setup.workers + worker] = -1
-        entries.active_count[entry * setup.workers + worker] = 0
-        entries.changed[entry * setup.workers + worker] = 0
-    mask = len(entries.bucket) - 1
-    place = bucket_of(entries, key, owner)
-    while entries.bucket[place] >= 0:
+    entry = scratch[FREE_ENTRY]
+    scratch[FREE_ENTRY] = entries[entry + KEY]
+    scratch[FREE_ENTRIES] -= 1
+    entries[entry + KEY] = key
+    entries[entry + OWNER] = owner
+    entries[entry + USERS] = 0
+    for place in range(entry + MASKS, entry + shape.holdings):
+        entries[place] = 0
+    for holding in range(entry + shape.holdings, entry + shape.entry_size, HOLDING_SIZE):
+        entries[holding + FIRST_COPY] = -1
+        entries[holding + ACTIVE_COUNT] = 0
+        entries[holding + NEXT_CHANGED] = -2
+    mask = len(buckets) - 1
+    place = bucket_of(buckets, key, owner)
+    while buckets[place] >= 0:
         place = (place + 1) & mask
-    entries.bucket[place] = entry
+    buckets[place] = entry
     return entry
 
 
 @kernel
-def drop_user(entries: Entries, entry: int) -> None:
+def drop_user(entries: Integers, buckets: Integers, scratch: Integers, entry: int) -> None:
     """One user fewer; without any, the entry is free again (linear probing, deletion by shifting back)."""
-    entries.users[entry] -= 1
-    if entries.users[entry] > 0:
+    entries[entry + USERS] -= 1
+    if entries[entry + USERS] > 0:
         return
-    mask = len(entries.bucket) - 1
-    hole = bucket_of(entries, entries.key[entry], entries.owner[entry])
-    while entries.bucket[hole] != entry:
+    mask = len(buckets) - 1
+    hole = bucket_of(buckets, entries[entry + KEY], entries[entry + OWNER])
+    while buckets[hole] != entry:
         hole = (hole + 1) & mask
     place = hole
     while True:
         place = (place + 1) & mask
-        other = entries.bucket[place]
+        other = buckets[place]
         if other < 0:
             break
-        home = bucket_of(entries, entries.key[other], entries.owner[other])
+        home = bucket_of(buckets, entries[other + KEY], entries[other + OWNER])
         if ((place - home) & mask) >= ((place - hole) & mask):
-            entries.bucket[hole] = other
+            buckets[hole] = other
             hole = place
-    entries.bucket[hole] = -1
-    entries.free[entries.count[0]] = entry
-    entries.count[0] += 1
+    buckets[hole] = -1
+    entries[entry + KEY] = scratch[FREE_ENTRY]
+    scratch[FREE_ENTRY] = entry
+    scratch[FREE_ENTRIES] += 1
 
 
 @kernel
-def note_change(setup: Setup, entries: Entries, pool: Pool, worker: int, entry: int) -> None:
-    """Remember that the router must hear at the pass's end whether this worker holds this prompt block."""
-    place = entry * setup.workers + worker
-    if entries.owner[entry] >= 0 or entries.changed[place] != 0:
+def note_change(entries: Integers, workers: Integers, at: int, entry: int, holding: int) -> None:
+    """Remember that the router must hear at the pass's end whether the worker holds this prompt block."""
+    if entries[entry + OWNER] >= 0 or entries[holding + NEXT_CHANGED] != -2:
         return
-    entries.changed[place] = 1
-    entries.users[entry] += 1
-    pool.changes[worker * 2 * setup.blocks + pool.change_count[worker]] = entry
-    pool.change_count[worker] += 1
+    entries[holding + NEXT_CHANGED] = workers[at + CHANGED_ENTRY]
+    workers[at + CHANGED_ENTRY] = entry
+    entries[entry + USERS] += 1
 
 
 @kernel
-def publish_changes(setup: Setup, entries: Entries, pool: Pool, worker: int) -> None:
-    """Bring the router's view of this worker's cache up to date (stored and removed events of one pass)."""
-    word = worker // MASK_BITS
+def publish_changes(
+    shape: Shape, entries: Integers, buckets: Integers, scratch: Integers, workers: Integers, worker: int
+) -> None:
+    """Bring the router's view of a worker's cache up to date (the stored and removed events of one pass)."""
+    at = worker * shape.worker_size
     bit = 1 << (worker % MASK_BITS)
-    for k in range(pool.change_count[worker]):
-        entry = pool.changes[worker * 2 * setup.blocks + k]
-        place = entry * setup.words + word
-        entries.changed[entry * setup.workers + worker] = 0
-        held = entries.first_copy[entry * setup.workers + worker] >= 0
-        if held and entries.holder_mask[place] & bit == 0:
-            entries.holder_mask[place] |= bit
-            entries.users[entry] += 1
-        if not held and entries.holder_mask[place] & bit != 0:
-            entries.holder_mask[place] ^= bit
-            drop_user(entries, entry)
-        drop_user(entries, entry)
-    pool.change_count[worker] = 0
+    offset = MASKS + 2 * (worker // MASK_BITS) + HOLDERS
+    entry = workers[at + CHANGED_ENTRY]
+    while entry >= 0:
+        holding = entry + shape.holdings + worker * HOLDING_SIZE
+        following = entries[holding + NEXT_CHANGED]
+        entries[holding + NEXT_CHANGED] = -2
+        held = entries[holding + FIRST_COPY] >= 0
+        known = entries[entry + offset] & bit != 0
+        if held and not known:
+            entries[entry + offset] |= bit
+            entries[entry + USERS] += 1
+        if known and not held:
+            entries[entry + offset] ^= bit
+            entries[entry + USERS] -= 1
+        drop_user(entries, buckets, scratch, entry)
+        entry = following
+    workers[at + CHANGED_ENTRY] = -1
 
 
 @kernel
-def unlink_inactive(pool: Pool, worker: int, copy: int) -> None:
-    """Take a cached copy without references out of its worker's inactive list."""
-    older = pool.older[copy]
-    newer = pool.newer[copy]
+def unlink_spare(workers: Integers, copies: Integers, at: int, copy: int) -> None:
+    """Take a cached copy without users out of its worker's list of such."""
+    older = copies[copy + OLDER]
+    newer = copies[copy + NEWER]
     if older >= 0:
-        pool.newer[older] = newer
+        copies[older + NEWER] = newer
     else:
-        pool.oldest[worker] = newer
+        workers[at + OLDEST_COPY] = newer
     if newer >= 0:
-        pool.older[newer] = older
+        copies[newer + OLDER] = older
     else:
-        pool.newest[worker] = older
-    pool.inactive_count[worker] -= 1
+        workers[at + NEWEST_COPY] = older
+    workers[at + SPARE_COPIES] -= 1
 
 
 @kernel
-def forget_copy(setup: Setup, entries: Entries, pool: Pool, worker: int, copy: int) -> None:
-    """An inactive copy stops to be a cached block; the next copy of the same block, if any, takes its place."""
-    entry = pool.entry[copy]
-    pool.entry[copy] = -1
-    place = entry * setup.workers + worker
-    first = entries.first_copy[place]
+def forget_copy(
+    shape: Shape,
+    entries: Integers,
+    buckets: Integers,
+    scratch: Integers,
+    workers: Integers,
+    copies: Integers,
+    worker: int,
+    copy: int,
+) -> None:
+    """A copy stops to be a cached block; the next copy of the same block on the worker, if any, takes its place."""
+    entry = copies[copy + ENTRY]
+    copies[copy + ENTRY] = -1
+    holding = entry + shape.holdings + worker * HOLDING_SIZE
+    first = entries[holding + FIRST_COPY]
     if first != copy:
-        while pool.next_duplicate[first] != copy:
-            first = pool.next_duplicate[first]
-        pool.next_duplicate[first] = pool.next_duplicate[copy]
+        while copies[first + NEXT_DUPLICATE] != copy:
+            first = copies[first + NEXT_DUPLICATE]
+        copies[first + NEXT_DUPLICATE] = copies[copy + NEXT_DUPLICATE]
         return
-    entries.first_copy[place] = pool.next_duplicate[copy]
-    if entries.first_copy[place] < 0:
-        note_change(setup, entries, pool, worker, entry)
-        drop_user(entries, entry)
+    entries[holding + FIRST_COPY] = copies[copy + NEXT_DUPLICATE]
+    if entries[holding + FIRST_COPY] < 0:
+        note_change(entries, workers, worker * shape.worker_size, entry, holding)
+        drop_user(entries, buckets, scratch, entry)
 
 
 @kernel
-def take_copy(setup: Setup, entries: Entries, pool: Pool, worker: int) -> int:
-    """A private copy with one reference: a free one, else the longest inactive one. The caller knows there is one."""
-    if pool.free_count[worker] > 0:
-        pool.free_count[worker] -= 1
-        copy = pool.free[worker * setup.blocks + pool.free_count[worker]]
+def take_copy(
+    shape: Shape,
+    entries: Integers,
+    buckets: Integers,
+    scratch: Integers,
+    workers: Integers,
+    copies: Integers,
+    worker: int,
+) -> int:
+    """A copy of no block yet, with one user: a free one, else the spare one released longest ago. There is one."""
+    at = worker * shape.worker_size
+    copy = workers[at + FREE_COPY]
+    if copy >= 0:
+        workers[at + FREE_COPY] = copies[copy + NEWER]
+        workers[at + SPARE_COPIES] -= 1
     else:
-        copy = pool.oldest[worker]
-        unlink_inactive(pool, worker, copy)
-        forget_copy(setup, entries, pool, worker, copy)
-    pool.references[copy] = 1
+        copy = workers[at + OLDEST_COPY]
+        unlink_spare(workers, copies, at, copy)
+        forget_copy(shape, entries, buckets, scratch, workers, copies, worker, copy)
+    copies[copy + REFERENCES] = 1
     return copy
 
 
 @kernel
-def cache_copy(setup: Setup, entries: Entries, pool: Pool, worker: int, copy: int, entry: int) -> None:
-    """A private copy becomes a cached block, behind the copies of the same block that are there already."""
-    pool.entry[copy] = entry
-    pool.next_duplicate[copy] = -1
-    place = entry * setup.workers + worker
-    first = entries.first_copy[place]
+def cache_copy(
+    shape: Shape, entries: Integers, workers: Integers, copies: Integers, worker: int, copy: int, entry: int
+) -> None:
+    """A copy becomes a cached block, behind the copies of the same block that the worker has already."""
+    copies[copy + ENTRY] = entry
+    copies[copy + NEXT_DUPLICATE] = -1
+    holding = entry + shape.holdings + worker * HOLDING_SIZE
+    first = entries[holding + FIRST_COPY]
     if first < 0:
-        entries.first_copy[place] = copy
-        entries.users[entry] += 1
-        note_change(setup, entries, pool, worker, entry)
+        entries[holding + FIRST_COPY] = copy
+        entries[entry + USERS] += 1
+        note_change(entries, workers, worker * shape.worker_size, entry, holding)
         return
-    while pool.next_duplicate[first] >= 0:
-        first = pool.next_duplicate[first]
-    pool.next_duplicate[first] = copy
+    while copies[first + NEXT_DUPLICATE] >= 0:
+        first = copies[first + NEXT_DUPLICATE]
+    copies[first + NEXT_DUPLICATE] = copy
 
 
 @kernel
-def hold_copy(pool: Pool, worker: int, copy: int) -> None:
+def hold_copy(workers: Integers, copies: Integers, at: int, copy: int) -> None:
     """One more request uses a cached copy."""
-    if pool.references[copy] == 0:
-        unlink_inactive(pool, worker, copy)
-    pool.references[copy] += 1
+    if copies[copy + REFERENCES] == 0:
+        unlink_spare(workers, copies, at, copy)
+    copies[copy + REFERENCES] += 1
 
 
 @kernel
-def release_copy(setup: Setup, pool: Pool, worker: int, copy: int) -> None:
-    """One request fewer uses a copy: a private one is free, a cached one without users is the newest inactive one."""
-    pool.references[copy] -= 1
-    if pool.entry[copy] < 0:
-        pool.free[worker * setup.blocks + pool.free_count[worker]] = copy
-        pool.free_count[worker] += 1
+def release_copy(workers: Integers, copies: Integers, at: int, copy: int) -> None:
+    """One request fewer uses a copy: without any it is free, or the newest spare one if it is a cached block."""
+    copies[copy + REFERENCES] -= 1
+    if copies[copy + REFERENCES] > 0:
         return
-    if pool.references[copy] > 0:
+    workers[at + SPARE_COPIES] += 1
+    if copies[copy + ENTRY] < 0:
+        copies[copy + NEWER] = workers[at + FREE_COPY]
+        workers[at + FREE_COPY] = copy
         return
-    newest = pool.newest[worker]
-    pool.older[copy] = newest
-    pool.newer[copy] = -1
+    newest = workers[at + NEWEST_COPY]
+    copies[copy + OLDER] = newest
+    copies[copy + NEWER] = -1
     if newest >= 0:
-        pool.newer[newest] = copy
+        copies[newest + NEWER] = copy
     else:
-        pool.oldest[worker] = copy
-    pool.newest[worker] = copy
-    pool.inactive_count[worker] += 1
+        workers[at + OLDEST_COPY] = copy
+    workers[at + NEWEST_COPY] = copy

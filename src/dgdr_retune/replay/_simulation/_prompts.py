@@ -11,12 +11,33 @@ from dgdr_retune.replay._simulation._running import (
 )
 from dgdr_retune.replay._simulation._state import (
     ADMISSIONS,
+    ADMITTED,
     BUDGET,
+    CACHED,
     COMMITTED_PREFILL,
     COMPLETING,
+    COMPUTED,
+    COPIES,
+    FIRST_COPY,
+    FOLLOWING,
+    GENERATED,
+    HELD,
+    HOLDING_SIZE,
+    LIMIT,
+    PREFILLING,
     PROMPT_ENDS,
     PROMPT_STARTS,
     PROMPTS,
+    REFERENCES,
+    REQUEST_SIZE,
+    REUSED_FIRST,
+    REUSED_MOST,
+    ROW,
+    RUNNING,
+    SPARE_COPIES,
+    WAITING_FIRST,
+    WAITING_LAST,
+    Integers,
     State,
 )
 
@@ -24,129 +45,136 @@ from dgdr_retune.replay._simulation._state import (
 @kernel
 def run_prompt(state: State, worker: int, slot: int, tokens: int) -> None:
     """Compute the next `tokens` known tokens of a request; the caller has seen to it that there are blocks."""
-    setup = state.setup
+    shape = state.shape
     slots = state.slots
-    account = state.work.account
-    row = slots.row[slot]
-    before = slots.computed[slot]
+    scratch = state.scratch
+    row = slots[slot + ROW]
+    before = slots[slot + COMPUTED]
     after = before + tokens
-    needed = (after + setup.block_size - 1) // setup.block_size
-    for depth in range(slots.held[slot], needed):
-        slots.blocks[slot * setup.depth_limit + depth] = take_copy(setup, state.entries, state.pool, worker)
-        slots.held[slot] = depth + 1
-    slots.computed[slot] = after
+    needed = (after + shape.block_size - 1) // shape.block_size
+    for depth in range(slots[slot + HELD], needed):
+        slots[slot + COPIES + depth] = take_copy(
+            shape, state.entries, state.buckets, scratch, state.workers, state.copies, worker
+        )
+    slots[slot + HELD] = needed
+    slots[slot + COMPUTED] = after
     cache_computed(state, worker, slot, after)
-    account[BUDGET] -= tokens
-    prompt_before = min(before, state.rows.input_length[row])
-    prompt_after = min(after, state.rows.input_length[row])
+    scratch[BUDGET] -= tokens
+    prompt_before = min(before, state.input_length[row])
+    prompt_after = min(after, state.input_length[row])
     if prompt_after > prompt_before:
-        account[PROMPTS] += 1
-        account[PROMPT_ENDS] += prompt_after
-        account[PROMPT_STARTS] += prompt_before
-        state.log.counters[COMMITTED_PREFILL] += tokens
-    if after == state.rows.input_length[row] + state.requests.generated[row]:
-        state.work.completing[account[COMPLETING]] = slot
-        account[COMPLETING] += 1
+        scratch[PROMPTS] += 1
+        scratch[PROMPT_ENDS] += prompt_after
+        scratch[PROMPT_STARTS] += prompt_before
+        scratch[COMMITTED_PREFILL] += tokens
+    if after == state.input_length[row] + state.requests[row * REQUEST_SIZE + GENERATED]:
+        scratch[shape.completing + scratch[COMPLETING]] = slot
+        scratch[COMPLETING] += 1
 
 
 @kernel
 def continue_prompt(state: State, worker: int, now_ms: float) -> None:
     """The next chunk of the prompt that the last pass could not finish; it is always the last of the running list."""
     slots = state.slots
-    slot = state.workers.prefilling[worker]
-    row = slots.row[slot]
-    left = state.rows.input_length[row] + state.requests.generated[row] - slots.computed[slot]
-    tokens = min(left, state.work.account[BUDGET])
-    block_size = state.setup.block_size
-    needed = (slots.computed[slot] + tokens + block_size - 1) // block_size - slots.held[slot]
-    if needed > state.pool.free_count[worker] + state.pool.inactive_count[worker]:
+    at = worker * state.shape.worker_size
+    block_size = state.shape.block_size
+    slot = state.workers[at + PREFILLING]
+    row = slots[slot + ROW]
+    known = state.input_length[row] + state.requests[row * REQUEST_SIZE + GENERATED]
+    after = min(known, slots[slot + COMPUTED] + state.scratch[BUDGET])
+    if (after + block_size - 1) // block_size - slots[slot + HELD] > state.workers[at + SPARE_COPIES]:
         preempt_last(state, worker, now_ms)
         return
-    run_prompt(state, worker, slot, tokens)
-    if tokens == left:
-        state.workers.prefilling[worker] = -1
+    run_prompt(state, worker, slot, after - slots[slot + COMPUTED])
+    if after == known:
+        state.workers[at + PREFILLING] = -1
 
 
 @kernel
 def admit_waiting(state: State, worker: int) -> None:
     """Waiting requests in line, as long as there are sequences, blocks and tokens for the next."""
-    setup = state.setup
+    shape = state.shape
     workers = state.workers
-    pool = state.pool
-    while workers.running_count[worker] < setup.max_sequences and workers.waiting_first[worker] >= 0:
-        row = workers.waiting_first[worker]
-        if state.rows.output_length[row] < 0:
-            leave_waiting(state, worker, row)
-            finish(state, worker, row)
+    scratch = state.scratch
+    at = worker * shape.worker_size
+    while workers[at + RUNNING] < shape.max_sequences and workers[at + WAITING_FIRST] >= 0:
+        row = workers[at + WAITING_FIRST]
+        if state.requests[row * REQUEST_SIZE + LIMIT] < 0:
+            leave_waiting(state.requests, workers, at, row)
+            finish(state.requests, workers, at, row)
             continue
-        known = state.rows.input_length[row] + state.requests.generated[row]
+        known = state.input_length[row] + state.requests[row * REQUEST_SIZE + GENERATED]
         hits = find_prefix(state, worker, row, known)
-        active_hits = 0
+        needed = (known + shape.block_size - 1) // shape.block_size
         for k in range(hits):
-            if pool.references[state.work.hits[k]] > 0:
-                active_hits += 1
-        blocks = (known + setup.block_size - 1) // setup.block_size
-        if blocks - active_hits > pool.free_count[worker] + pool.inactive_count[worker]:
+            if state.copies[scratch[shape.chain + k] + REFERENCES] > 0:
+                needed -= 1
+        if needed > workers[at + SPARE_COPIES]:
             return
-        new_tokens = known - hits * setup.block_size
-        tokens = min(new_tokens, state.work.account[BUDGET])
+        new_tokens = known - hits * shape.block_size
+        tokens = min(new_tokens, scratch[BUDGET])
         if tokens == 0 and new_tokens > 0:
             return
-        leave_waiting(state, worker, row)
+        leave_waiting(state.requests, workers, at, row)
         slot = admit(state, worker, row, hits)
         run_prompt(state, worker, slot, tokens)
         if tokens < new_tokens:
-            workers.prefilling[worker] = slot
-        if tokens == 0 and state.work.account[BUDGET] == 0:
+            workers[at + PREFILLING] = slot
+        if tokens == 0 and scratch[BUDGET] == 0:
             return
 
 
 @kernel
 def find_prefix(state: State, worker: int, row: int, known: int) -> int:
-    """The longest prefix of a request's known tokens in the worker's cache, in blocks; their copies in `Work.hits`.
+    """The longest prefix of a request's known tokens in the worker's cache, in blocks; their copies in the chain.
 
     A request that is to have more output computes its last known token at least.
     """
-    if not state.setup.prefix_caching:
+    shape = state.shape
+    if not shape.prefix_caching:
         return 0
-    reusable = known // state.setup.block_size
-    if state.requests.generated[row] < state.rows.output_length[row]:
-        reusable = (known - 1) // state.setup.block_size
+    request = row * REQUEST_SIZE
+    reusable = known // shape.block_size
+    if state.requests[request + GENERATED] < state.requests[request + LIMIT]:
+        reusable = (known - 1) // shape.block_size
     for depth in range(reusable):
         entry = block_entry(state, row, depth)
         if entry < 0:
             return depth
-        copy = state.entries.first_copy[entry * state.setup.workers + worker]
+        copy = state.entries[entry + shape.holdings + worker * HOLDING_SIZE + FIRST_COPY]
         if copy < 0:
             return depth
-        state.work.hits[depth] = copy
+        state.scratch[shape.chain + depth] = copy
     return reusable
 
 
 @kernel
-def leave_waiting(state: State, worker: int, row: int) -> None:
+def leave_waiting(requests: Integers, workers: Integers, at: int, row: int) -> None:
     """Take the first waiting request out of the queue."""
-    state.workers.waiting_first[worker] = state.requests.following[row]
-    if state.workers.waiting_first[worker] < 0:
-        state.workers.waiting_last[worker] = -1
+    workers[at + WAITING_FIRST] = requests[row * REQUEST_SIZE + FOLLOWING]
+    if workers[at + WAITING_FIRST] < 0:
+        workers[at + WAITING_LAST] = -1
 
 
 @kernel
 def admit(state: State, worker: int, row: int, hits: int) -> int:
-    """A slot for a request whose first `hits` blocks are in the cache; it holds their copies."""
+    """A slot for a request whose first `hits` blocks are in the cache; it holds their copies (from the chain)."""
+    shape = state.shape
     slots = state.slots
-    requests = state.requests
-    slot = enter_running(state, worker, row)
+    at = worker * shape.worker_size
+    request = row * REQUEST_SIZE
+    slot = enter_running(state.workers, slots, at, row)
     for depth in range(hits):
-        hold_copy(state.pool, worker, state.work.hits[depth])
-        slots.blocks[slot * state.setup.depth_limit + depth] = state.work.hits[depth]
-    slots.held[slot] = hits
-    slots.cached[slot] = hits
-    slots.computed[slot] = hits * state.setup.block_size
-    slots.admitted[slot] = state.log.counters[ADMISSIONS]
-    state.log.counters[ADMISSIONS] += 1
-    if requests.admissions[row] == 0:
-        requests.reused_first[row] = slots.computed[slot]
-    requests.admissions[row] += 1
-    requests.reused_most[row] = max(requests.reused_most[row], slots.computed[slot])
+        copy = state.scratch[shape.chain + depth]
+        hold_copy(state.workers, state.copies, at, copy)
+        slots[slot + COPIES + depth] = copy
+    cached = hits * shape.block_size
+    slots[slot + HELD] = hits
+    slots[slot + CACHED] = hits
+    slots[slot + COMPUTED] = cached
+    slots[slot + ADMITTED] = state.scratch[ADMISSIONS]
+    state.scratch[ADMISSIONS] += 1
+    if state.requests[request + REUSED_FIRST] < 0:
+        state.requests[request + REUSED_FIRST] = cached
+    state.requests[request + REUSED_MOST] = max(state.requests[request + REUSED_MOST], cached)
     return slot

@@ -1,13 +1,15 @@
-"""The simulator's state: named tuples of flat arrays, indexed by the ids named here.
+"""The simulator's state: a few flat tables of integer records.
 
-- `row`: a request's place in the window.
-- `worker`: 0 to workers - 1.
-- `slot`: worker * max_sequences + k, one per request that can run at a time.
-- `copy`: worker * blocks + k, one per physical KV block.
-- `entry`: a block identity that somebody holds: a prompt block (by its hash) or a request's own output block.
-- `depth`: a block's place in its sequence; a slot's blocks stand at `slot * depth_limit + depth`.
+A record is known by its address, the place of its first field; field F of record r of a table stands at `table[r + F]`.
+Lists are linked through fields that hold addresses; -1 ends a list and means "none" everywhere. Compiled code gets
+numpy arrays; CPython gets lists, which it indexes several times faster.
 
-Lists are linked through arrays; -1 ends a list and means "none" everywhere.
+- A request's record is the `row`-th of `requests`, `row` being its place in the window.
+- A worker's record is the `worker`-th of `workers`.
+- A slot is a place for a running request, with the copies of its blocks behind its fields, by depth.
+- A copy is a physical KV block of one worker.
+- An entry is a block identity that somebody holds: a block of prompts (by its hash) or a request's own with output in
+  it (by its depth and row). Behind its fields stand two masks for each MASK_BITS workers, then what it is to each worker.
 """
 
 from typing import Any, NamedTuple
@@ -15,26 +17,112 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Arrays of int64 in compiled code, lists of int in CPython, which indexes them several times faster.
-Integers = Any
-Floats = Any
+Integers = Any  # NDArray[np.int64], NDArray[np.int32] or list[int]
+Floats = Any  # NDArray[np.float64] or list[float]
 
-MASK_BITS = 62  # workers per mask word: a mask stays a positive int64
+MASK_BITS = 62  # workers per mask: it stays a positive 64-bit integer
+
+# Request.
+GENERATED = 0  # output tokens; of a decoding request those it had when it began to decode
+FOLLOWING = 1  # row of the next in the waiting queue, or in the list of those that end with a pass
+TRACKED_PREFILL = 2  # prompt tokens that the router counts as its worker's prefill to come
+WORKER = 3
+REUSED_FIRST = 4  # tokens found cached at the first admission; -1 before it
+REUSED_MOST = 5  # the most found cached at any admission
+LIMIT = 6  # output tokens that it ends with; -1 for a request that a worker refuses
+REQUEST_SIZE = 7
+
+# Request, in `times`: milliseconds since the first arrival, NaN before they are known.
+FIRST_TOKEN = 0
+SECOND_TOKEN = 1
+END = 2  # its last token so far, or its end without any
+TIMES_SIZE = 3
+
+# Worker. The wheel stands behind the fields: for each tick (a pass with decoding requests in it), modulo its size, the
+# decoding requests that then need a block or end.
+BUSY = 0
+WAITING_FIRST = 1
+WAITING_LAST = 2
+RUNNING_FIRST = 3
+RUNNING_LAST = 4
+RUNNING = 5
+FREE_SLOT = 6
+PREFILLING = 7  # slot of the request whose prompt did not fit into the last pass
+DECODING = 8
+CONTEXT_TOKENS = 9  # known tokens of the decoding requests
+TICK = 10
+EMERGING = 11  # slots whose known tokens are all computed with the pass under way
+FINISHED = 12  # rows that end with the pass under way
+FREE_COPY = 13
+OLDEST_COPY = 14  # the cached copies without a user, in order of their release
+NEWEST_COPY = 15
+SPARE_COPIES = 16  # free ones and cached ones without a user
+CHANGED_ENTRY = 17  # prompt blocks that came into or left its cache with the pass under way
+ACTIVE_BLOCKS = 18  # the router's account of the worker, from here on
+PREFILL_TOKENS = 19
+ACTIVE_REQUESTS = 20
+OVERLAP = 21  # leading blocks of the request to be routed that the router believes to be in its cache
+ACTIVE_OVERLAP = 22  # and those that are active on it
+WHEEL = 23
+
+# Slot. The addresses of its copies stand behind the fields, by depth.
+ROW = 0
+COMPUTED = 1
+HELD = 2  # blocks
+CACHED = 3  # of these, leading ones that are in the prefix cache
+ADMITTED = 4  # admissions of the whole replay before this one
+PREVIOUS = 5  # in the running list, which is in order of admission; NEXT also links free slots
+NEXT = 6
+STARTED = 7  # tick at which it began to decode
+WHEEL_PREVIOUS = 8  # -2 - place in `workers` for the first of its place on the wheel
+WHEEL_NEXT = 9
+NEXT_EMERGING = 10
+COPIES = 11
+
+# Copy.
+REFERENCES = 0
+ENTRY = 1
+NEXT_DUPLICATE = 2  # the next copy of the same block on the same worker
+OLDER = 3
+NEWER = 4  # also links free copies
+COPY_SIZE = 5
+
+# Entry.
+KEY = 0  # a free entry has the address of the next here
+OWNER = 1  # row, -1 for a prompt block
+USERS = 2  # what it is to each worker (below, a bit of a mask, being in a list), counted; a free entry has none
+MASKS = 3
+HOLDERS = 0  # first mask of a pair: workers that the router believes to hold it
+ACTIVE = 1  # second: workers where it is active in the router's account
+
+# What an entry is to one worker.
+FIRST_COPY = 0
+ACTIVE_COUNT = 1
+NEXT_CHANGED = 2  # in the worker's list of changes; -2 when not in it
+HOLDING_SIZE = 3
+
+# Scratch: counters of the replay, then of the pass that is being put together; lists stand behind them (see Shape).
+NEXT_ROW = 0
+OPEN_REQUESTS = 1
+ADMISSIONS = 2
+GAPS = 3
+COMMITTED_PREFILL = 4
+FREE_ENTRY = 5
+FREE_ENTRIES = 6
+BUDGET = 7
+PROMPTS = 8
+PROMPT_ENDS = 9
+PROMPT_STARTS = 10
+COMPLETING = 11
+DUE = 12
+PREEMPTED = 13
+COUNTERS = 14
 
 
-class Rows(NamedTuple):
-    """The window's requests (read only)."""
+class Shape(NamedTuple):
+    """Sizes, and where things stand. Does not change during a replay but for its entries."""
 
-    arrival_ms: Floats
-    input_length: Integers
-    output_length: Integers
-    hash_start: Integers
-    hashes: Integers
-
-
-class Setup(NamedTuple):
-    """What does not change during a replay."""
-
+    rows: int
     workers: int
     words: int
     blocks: int
@@ -42,179 +130,50 @@ class Setup(NamedTuple):
     max_sequences: int
     max_batched_tokens: int
     prefix_caching: bool
-    depth_limit: int
     entry_reserve: int
-    polynomial: bool
-    fixed_prefill_ms: float
-    fixed_decode_ms: float
+    worker_size: int
+    slot_size: int
+    entry_size: int
+    holdings: int
+    due: int
+    completing: int
+    chain: int
+
+
+class Policy(NamedTuple):
+    """The router's parameters, the timing, and what the random numbers are a function of."""
+
     credit: float
     credit_decay: float
     prefill_scale: float
     request_weight: float
     temperature: float
+    polynomial: bool
+    fixed_prefill_ms: float
+    fixed_decode_ms: float
+    speedup: float
     seed: int
     replication: int
 
 
-class Requests(NamedTuple):
-    """What happens to each request, by row."""
-
-    worker: Integers
-    generated: Integers
-    tracked_prefill: Integers
-    admissions: Integers
-    following: Integers
-    first_token_ms: NDArray[np.float64]
-    second_token_ms: NDArray[np.float64]
-    last_token_ms: NDArray[np.float64]
-    terminal_ms: NDArray[np.float64]
-    reused_first: Integers
-    reused_most: Integers
-
-
-class Entries(NamedTuple):
-    """Block identities by entry, and the hash table that finds them.
-
-    `users` counts the workers that hold a copy, that the router believes to hold one, that have the block active in
-    the router's accounts, or whose change of holding the router has yet to hear; without any the entry is free.
-    """
-
-    bucket: Integers
-    key: Integers
-    owner: Integers
-    users: Integers
-    free: Integers
-    count: Integers
-    holder_mask: Integers
-    active_mask: Integers
-    first_copy: Integers
-    active_count: Integers
-    changed: Integers
-
-
-class Pool(NamedTuple):
-    """Physical KV blocks by copy, and each worker's free list and inactive list (oldest first)."""
-
-    references: Integers
-    entry: Integers
-    next_duplicate: Integers
-    older: Integers
-    newer: Integers
-    free: Integers
-    free_count: Integers
-    oldest: Integers
-    newest: Integers
-    inactive_count: Integers
-    changes: Integers
-    change_count: Integers
-
-
-class Slots(NamedTuple):
-    """Running requests by slot; a worker's running list is in order of admission.
-
-    `computed` tokens and `held` blocks of its sequence, of which the first `cached` are in the prefix cache. A request
-    that decodes has the tick at which it began in `started`; its `computed` is then one less than its known tokens.
-    """
-
-    row: Integers
-    computed: Integers
-    held: Integers
-    cached: Integers
-    admitted: Integers
-    previous: Integers
-    next: Integers
-    started: Integers
-    wheel_previous: Integers
-    wheel_next: Integers
-    next_emerging: Integers
-    blocks: Integers
-    free: Integers
-
-
-class Workers(NamedTuple):
-    """Scheduler state by worker, and what the pass under way will show at its end.
-
-    A tick is a pass with decoding requests in it. `wheel` holds, by worker and tick modulo its size, the decoding
-    requests that need a block or end at that tick. `emerging` lists the slots whose prompt ends with the pass under
-    way, `finished` the rows that end with it.
-    """
-
-    busy: Integers
-    pass_end_ms: Floats
-    waiting_first: Integers
-    waiting_last: Integers
-    running_first: Integers
-    running_last: Integers
-    running_count: Integers
-    free_slots: Integers
-    prefilling: Integers
-    decoding: Integers
-    context_tokens: Integers
-    tick: Integers
-    wheel: Integers
-    emerging: Integers
-    finished: Integers
-
-
-class Work(NamedTuple):
-    """The pass that is being put together: due and completing slots, prefix copies of a candidate, and accounts."""
-
-    due: Integers
-    completing: Integers
-    hits: Integers
-    account: Integers
-
-
-# Places in Work.account.
-BUDGET = 0
-PROMPTS = 1
-PROMPT_ENDS = 2
-PROMPT_STARTS = 3
-COMPLETING = 4
-PREEMPTED = 5
-DUE = 6
-ACCOUNTS = 7
-
-
-class Router(NamedTuple):
-    """The router's accounts by worker, and room for one decision."""
-
-    active_blocks: Integers
-    prefill_tokens: Integers
-    active_requests: Integers
-    overlap: Integers
-    active_overlap: Integers
-    cost: Floats
-    chain: Integers
-
-
-class Log(NamedTuple):
-    """Token gaps as (milliseconds, how many tokens had it), and counters of the whole replay."""
-
-    gap_ms: NDArray[np.float64]
-    gap_tokens: NDArray[np.int64]
-    counters: Integers
-
-
-# Places in Log.counters.
-NEXT_ROW = 0
-GAPS = 1
-ADMISSIONS = 2
-COMMITTED_PREFILL = 3
-OPEN_REQUESTS = 4
-COUNTERS = 5
-
-
 class State(NamedTuple):
-    """Everything a replay reads and writes."""
+    """Everything a replay reads and writes; the first four arrays are the window's own and only read."""
 
-    setup: Setup
-    rows: Rows
-    requests: Requests
-    entries: Entries
-    pool: Pool
-    slots: Slots
-    workers: Workers
-    work: Work
-    router: Router
-    log: Log
+    arrival_ms: Integers
+    input_length: Integers
+    hash_start: Integers
+    hashes: Integers
+    shape: Shape
+    policy: Policy
+    requests: Integers
+    times: Floats
+    workers: Integers
+    pass_end_ms: Floats
+    cost: Floats
+    slots: Integers
+    copies: Integers
+    entries: Integers
+    buckets: Integers
+    scratch: Integers
+    gap_ms: NDArray[np.float64]
+    gap_tokens: NDArray[np.int32]

@@ -3,7 +3,7 @@
 import math
 
 from dgdr_retune.replay._simulation._compile import kernel
-from dgdr_retune.replay._simulation._state import Setup
+from dgdr_retune.replay._simulation._state import Policy, Shape
 
 
 @kernel
@@ -28,7 +28,7 @@ def whole_nanoseconds(ms: float) -> float:
 
 
 @kernel
-def prefill_ms(setup: Setup, prompts: int, ends: int, starts: int) -> float:
+def prefill_ms(policy: Policy, prompts: int, ends: int, starts: int) -> float:
     """The time for the new prompt tokens of a pass.
 
     Counted as the native engine does, from whole mean lengths: `ends` and `starts` are the sums, over the `prompts`
@@ -36,16 +36,16 @@ def prefill_ms(setup: Setup, prompts: int, ends: int, starts: int) -> float:
     """
     if prompts == 0:
         return 0.0
-    if not setup.polynomial:
-        return whole_nanoseconds(setup.fixed_prefill_ms)
+    if not policy.polynomial:
+        return whole_nanoseconds(policy.fixed_prefill_ms)
     tokens = float(prompts * (ends // prompts - starts // prompts))
     return whole_nanoseconds(4.209989e-07 * (tokens * tokens) + 1.518344e-02 * tokens + 1.650142e01)
 
 
 @kernel
-def decode_ms(setup: Setup, context_tokens: int) -> float:
+def decode_ms(shape: Shape, policy: Policy, context_tokens: int) -> float:
     """The time for one token of each decoding request, with so many known tokens among them."""
-    if not setup.polynomial:
-        return whole_nanoseconds(setup.fixed_decode_ms)
-    share = min(context_tokens / (setup.blocks * setup.block_size), 1.0)
+    if not policy.polynomial:
+        return whole_nanoseconds(policy.fixed_decode_ms)
+    share = min(context_tokens / (shape.blocks * shape.block_size), 1.0)
     return whole_nanoseconds(max(-25.74 * (share * share) + 54.01 * share + 5.74, 1.0))

@@ -1,0 +1,220 @@
+"""Lays out the simulator's state before the first arrival, and again with more room for block identities."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dgdr_retune.replay._engine import RouterParameters, Scenario
+from dgdr_retune.replay._simulation._blocks import bucket_of
+from dgdr_retune.replay._simulation._compile import COMPILED
+from dgdr_retune.replay._simulation._random import CANONICAL_SEED
+from dgdr_retune.replay._simulation._state import (
+    CHANGED_ENTRY,
+    COPIES,
+    COPY_SIZE,
+    COUNTERS,
+    EMERGING,
+    FINISHED,
+    FOLLOWING,
+    FREE_COPY,
+    FREE_ENTRIES,
+    FREE_ENTRY,
+    FREE_SLOT,
+    HOLDING_SIZE,
+    KEY,
+    LIMIT,
+    MASK_BITS,
+    MASKS,
+    NEWER,
+    NEWEST_COPY,
+    NEXT,
+    OLDEST_COPY,
+    OWNER,
+    PREFILLING,
+    REQUEST_SIZE,
+    REUSED_FIRST,
+    RUNNING_FIRST,
+    RUNNING_LAST,
+    SPARE_COPIES,
+    TIMES_SIZE,
+    WAITING_FIRST,
+    WAITING_LAST,
+    WHEEL,
+    WORKER,
+    Policy,
+    Shape,
+    State,
+)
+from dgdr_retune.replay._specification import EngineSpecification, FixedTiming
+from dgdr_retune.replay._trace import Trace
+
+_EMPTY_LISTS = (
+    WAITING_FIRST,
+    WAITING_LAST,
+    RUNNING_FIRST,
+    RUNNING_LAST,
+    PREFILLING,
+    EMERGING,
+    FINISHED,
+    OLDEST_COPY,
+    NEWEST_COPY,
+    CHANGED_ENTRY,
+)
+
+
+def initial_state(trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> State:
+    """The state before the first arrival of a window of at least one request."""
+    specification = scenario.specification
+    limits = output_limits(trace, specification)
+    shape = _shape(trace, specification, limits)
+    entries, buckets, free_entries = _empty_entries(shape, 4 * shape.entry_reserve)
+    requests = np.zeros((len(trace), REQUEST_SIZE), dtype=np.int32)
+    requests[:, [FOLLOWING, WORKER, REUSED_FIRST]] = -1
+    requests[:, LIMIT] = limits
+    scratch = np.zeros(shape.chain + shape.slot_size, dtype=np.int64)
+    scratch[FREE_ENTRIES] = free_entries
+    gaps = int(np.maximum(limits, 0).sum()) + 1
+    return State(
+        arrival_ms=_table(trace.arrival_ms),
+        input_length=_table(trace.input_length),
+        hash_start=_table(trace.hash_start),
+        hashes=_table(trace.hashes.view(np.int64)),
+        shape=shape,
+        policy=_policy(scenario, router, replication),
+        requests=_table(requests),
+        times=_table(np.full(len(trace) * TIMES_SIZE, np.nan)),
+        workers=_table(_workers(shape)),
+        pass_end_ms=_table(np.zeros(shape.workers)),
+        cost=_table(np.zeros(shape.workers)),
+        slots=_table(_slots(shape)),
+        copies=_table(_copies(shape)),
+        entries=_table(entries),
+        buckets=_table(buckets),
+        scratch=_table(scratch),
+        gap_ms=np.empty(gaps),
+        gap_tokens=np.empty(gaps, dtype=np.int32),
+    )
+
+
+def output_limits(trace: Trace, specification: EngineSpecification) -> NDArray[np.int32]:
+    """Tokens that each request ends with, -1 for one that is refused.
+
+    A request ends at the context length, like in vLLM. It also ends when it alone fills its worker's KV cache (the
+    native engine fails then), and is refused when its prompt does not fit.
+    """
+    worker = specification.aggregated
+    capacity = worker.blocks * worker.block_size
+    prompt = trace.input_length.astype(np.int64)
+    limits = np.minimum(trace.output_length, capacity + 1 - prompt)
+    refused = prompt > capacity
+    if specification.context_length is not None:
+        limits = np.minimum(limits, specification.context_length - prompt)
+        refused |= prompt >= specification.context_length
+    return np.where(refused, -1, limits).astype(np.int32)
+
+
+def with_more_entries(state: State) -> State:
+    """The same state with room for twice as many block identities."""
+    shape = state.shape
+    count = len(state.entries) // shape.entry_size
+    entries, buckets, _ = _empty_entries(shape, 2 * count)
+    entries[: len(state.entries)] = state.entries
+    new = state._replace(entries=_table(entries), buckets=_table(buckets))
+    new.entries[(2 * count - 1) * shape.entry_size + KEY] = state.scratch[FREE_ENTRY]
+    new.scratch[FREE_ENTRY] = count * shape.entry_size
+    new.scratch[FREE_ENTRIES] += count
+    mask = len(new.buckets) - 1
+    for entry in state.buckets:
+        if entry < 0:
+            continue
+        place = bucket_of(new.buckets, new.entries[entry + KEY], new.entries[entry + OWNER])
+        while new.buckets[place] >= 0:
+            place = (place + 1) & mask
+        new.buckets[place] = entry
+    return new
+
+
+def _shape(trace: Trace, specification: EngineSpecification, limits: NDArray[np.int32]) -> Shape:
+    worker = specification.aggregated
+    words = -(-worker.replicas // MASK_BITS)
+    holdings = MASKS + 2 * words
+    longest = int((trace.input_length + np.maximum(limits, 0)).max())
+    depths = -(-longest // worker.block_size)
+    return Shape(
+        rows=len(trace),
+        workers=worker.replicas,
+        words=words,
+        blocks=worker.blocks,
+        block_size=worker.block_size,
+        max_sequences=worker.max_sequences,
+        max_batched_tokens=worker.max_batched_tokens,
+        prefix_caching=worker.prefix_caching,
+        entry_reserve=worker.replicas * worker.blocks + depths,
+        worker_size=WHEEL + worker.block_size + 1,
+        slot_size=COPIES + depths,
+        entry_size=holdings + worker.replicas * HOLDING_SIZE,
+        holdings=holdings,
+        due=COUNTERS,
+        completing=COUNTERS + worker.max_sequences,
+        chain=COUNTERS + 2 * worker.max_sequences,
+    )
+
+
+def _policy(scenario: Scenario, router: RouterParameters, replication: int) -> Policy:
+    timing = scenario.specification.aggregated.timing
+    fixed = timing if isinstance(timing, FixedTiming) else FixedTiming(prefill_ms=0.0, decode_ms=0.0)
+    return Policy(
+        credit=float(router.overlap_score_credit),
+        credit_decay=float(router.overlap_score_credit_decay),
+        prefill_scale=float(router.prefill_load_scale),
+        request_weight=float(router.decode_active_request_weight),
+        temperature=float(router.temperature),
+        polynomial=not isinstance(timing, FixedTiming),
+        fixed_prefill_ms=float(fixed.prefill_ms),
+        fixed_decode_ms=float(fixed.decode_ms),
+        speedup=float(scenario.speedup),
+        seed=CANONICAL_SEED,
+        replication=replication,
+    )
+
+
+def _workers(shape: Shape) -> NDArray[np.int64]:
+    workers = np.zeros((shape.workers, shape.worker_size), dtype=np.int64)
+    workers[:, list(_EMPTY_LISTS)] = -1
+    workers[:, WHEEL:] = -1
+    workers[:, FREE_SLOT] = np.arange(shape.workers) * shape.max_sequences * shape.slot_size
+    workers[:, FREE_COPY] = np.arange(shape.workers) * shape.blocks * COPY_SIZE
+    workers[:, SPARE_COPIES] = shape.blocks
+    return workers
+
+
+def _slots(shape: Shape) -> NDArray[np.int64]:
+    slots = np.full((shape.workers, shape.max_sequences, shape.slot_size), -1, dtype=np.int64)
+    slots[:, :, NEXT] = _linked(shape.workers, shape.max_sequences, shape.slot_size)
+    return slots
+
+
+def _copies(shape: Shape) -> NDArray[np.int64]:
+    copies = np.full((shape.workers, shape.blocks, COPY_SIZE), -1, dtype=np.int64)
+    copies[:, :, NEWER] = _linked(shape.workers, shape.blocks, COPY_SIZE)
+    return copies
+
+
+def _empty_entries(shape: Shape, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """So many free entries, the first at 0, and a hash table at least twice as large."""
+    entries = np.zeros((count, shape.entry_size), dtype=np.int64)
+    entries[:, KEY] = _linked(1, count, shape.entry_size)
+    return entries.ravel(), np.full(1 << (2 * count - 1).bit_length(), -1, dtype=np.int64), count
+
+
+def _linked(lists: int, length: int, size: int) -> NDArray[np.int64]:
+    """For records of `lists` groups: the address of the next in the group, -1 for the last."""
+    following = (np.arange(lists * length) + 1).reshape(lists, length) * size
+    following[:, -1] = -1
+    return following
+
+
+def _table(values: NDArray[Any]) -> Any:
+    flat = values.reshape(-1)
+    return flat if COMPILED else flat.tolist()
