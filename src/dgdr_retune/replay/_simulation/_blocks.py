@@ -18,6 +18,7 @@ from dgdr_retune.replay._simulation._state import (
     NEWEST_COPY,
     NEXT_CHANGED,
     NEXT_DUPLICATE,
+    NOT_LISTED,
     OLDER,
     OLDEST_COPY,
     OWNER,
@@ -25,7 +26,7 @@ from dgdr_retune.replay._simulation._state import (
     SPARE_COPIES,
     USERS,
     Integers,
-    Shape,
+    State,
 )
 
 _WORD = 0xFFFFFFFF
@@ -39,23 +40,27 @@ def bucket_of(buckets: Integers, key: int, owner: int) -> int:
 
 
 @kernel
-def find_entry(entries: Integers, buckets: Integers, key: int, owner: int) -> int:
+def find_entry(state: State, key: int, owner: int) -> int:
     """The entry of an identity, or -1."""
-    mask = len(buckets) - 1
+    entries = state.entries
+    buckets = state.buckets
     place = bucket_of(buckets, key, owner)
-    entry = buckets[place]
+    entry: int = buckets[place]
     while entry >= 0 and (entries[entry + KEY] != key or entries[entry + OWNER] != owner):
-        place = (place + 1) & mask
+        place = (place + 1) & (len(buckets) - 1)
         entry = buckets[place]
     return entry
 
 
 @kernel
-def add_entry(shape: Shape, entries: Integers, buckets: Integers, scratch: Integers, key: int, owner: int) -> int:
+def add_entry(state: State, key: int, owner: int) -> int:
     """A new entry, with no users yet; the caller has seen to it that one is free and that the identity is new."""
-    entry = scratch[FREE_ENTRY]
-    scratch[FREE_ENTRY] = entries[entry + KEY]
-    scratch[FREE_ENTRIES] -= 1
+    shape = state.shape
+    entries = state.entries
+    buckets = state.buckets
+    entry: int = state.scratch[FREE_ENTRY]
+    state.scratch[FREE_ENTRY] = entries[entry + KEY]
+    state.scratch[FREE_ENTRIES] -= 1
     entries[entry + KEY] = key
     entries[entry + OWNER] = owner
     entries[entry + USERS] = 0
@@ -64,18 +69,19 @@ def add_entry(shape: Shape, entries: Integers, buckets: Integers, scratch: Integ
     for holding in range(entry + shape.holdings, entry + shape.entry_size, HOLDING_SIZE):
         entries[holding + FIRST_COPY] = -1
         entries[holding + ACTIVE_COUNT] = 0
-        entries[holding + NEXT_CHANGED] = -2
-    mask = len(buckets) - 1
-    place = bucket_of(buckets, key, owner)
-    while buckets[place] >= 0:
-        place = (place + 1) & mask
-    buckets[place] = entry
+        entries[holding + NEXT_CHANGED] = NOT_LISTED
+    bucket = bucket_of(buckets, key, owner)
+    while buckets[bucket] >= 0:
+        bucket = (bucket + 1) & (len(buckets) - 1)
+    buckets[bucket] = entry
     return entry
 
 
 @kernel
-def drop_user(entries: Integers, buckets: Integers, scratch: Integers, entry: int) -> None:
+def drop_user(state: State, entry: int) -> None:
     """One user fewer; without any, the entry is free again (linear probing, deletion by shifting back)."""
+    entries = state.entries
+    buckets = state.buckets
     entries[entry + USERS] -= 1
     if entries[entry + USERS] > 0:
         return
@@ -83,61 +89,64 @@ def drop_user(entries: Integers, buckets: Integers, scratch: Integers, entry: in
     hole = bucket_of(buckets, entries[entry + KEY], entries[entry + OWNER])
     while buckets[hole] != entry:
         hole = (hole + 1) & mask
-    place = hole
-    while True:
-        place = (place + 1) & mask
+    place = (hole + 1) & mask
+    while buckets[place] >= 0:
         other = buckets[place]
-        if other < 0:
-            break
         home = bucket_of(buckets, entries[other + KEY], entries[other + OWNER])
         if ((place - home) & mask) >= ((place - hole) & mask):
             buckets[hole] = other
             hole = place
+        place = (place + 1) & mask
     buckets[hole] = -1
-    entries[entry + KEY] = scratch[FREE_ENTRY]
-    scratch[FREE_ENTRY] = entry
-    scratch[FREE_ENTRIES] += 1
+    entries[entry + KEY] = state.scratch[FREE_ENTRY]
+    state.scratch[FREE_ENTRY] = entry
+    state.scratch[FREE_ENTRIES] += 1
 
 
 @kernel
-def note_change(entries: Integers, workers: Integers, at: int, entry: int, holding: int) -> None:
+def note_change(state: State, worker: int, entry: int) -> None:
     """Remember that the router must hear at the pass's end whether the worker holds this prompt block."""
-    if entries[entry + OWNER] >= 0 or entries[holding + NEXT_CHANGED] != -2:
+    entries = state.entries
+    holding = entry + state.shape.holdings + worker * HOLDING_SIZE
+    if entries[entry + OWNER] >= 0 or entries[holding + NEXT_CHANGED] != NOT_LISTED:
         return
-    entries[holding + NEXT_CHANGED] = workers[at + CHANGED_ENTRY]
-    workers[at + CHANGED_ENTRY] = entry
+    at = worker * state.shape.worker_size
+    entries[holding + NEXT_CHANGED] = state.workers[at + CHANGED_ENTRY]
+    state.workers[at + CHANGED_ENTRY] = entry
     entries[entry + USERS] += 1
 
 
 @kernel
-def publish_changes(
-    shape: Shape, entries: Integers, buckets: Integers, scratch: Integers, workers: Integers, worker: int
-) -> None:
+def publish_changes(state: State, worker: int) -> None:
     """Bring the router's view of a worker's cache up to date (the stored and removed events of one pass)."""
-    at = worker * shape.worker_size
+    entries = state.entries
+    at = worker * state.shape.worker_size
     bit = 1 << (worker % MASK_BITS)
-    offset = MASKS + 2 * (worker // MASK_BITS) + HOLDERS
-    entry = workers[at + CHANGED_ENTRY]
+    mask = MASKS + 2 * (worker // MASK_BITS) + HOLDERS
+    entry = state.workers[at + CHANGED_ENTRY]
     while entry >= 0:
-        holding = entry + shape.holdings + worker * HOLDING_SIZE
+        holding = entry + state.shape.holdings + worker * HOLDING_SIZE
         following = entries[holding + NEXT_CHANGED]
-        entries[holding + NEXT_CHANGED] = -2
+        entries[holding + NEXT_CHANGED] = NOT_LISTED
         held = entries[holding + FIRST_COPY] >= 0
-        known = entries[entry + offset] & bit != 0
+        known = entries[entry + mask] & bit != 0
         if held and not known:
-            entries[entry + offset] |= bit
+            entries[entry + mask] |= bit
             entries[entry + USERS] += 1
         if known and not held:
-            entries[entry + offset] ^= bit
+            entries[entry + mask] ^= bit
             entries[entry + USERS] -= 1
-        drop_user(entries, buckets, scratch, entry)
+        drop_user(state, entry)
         entry = following
-    workers[at + CHANGED_ENTRY] = -1
+    state.workers[at + CHANGED_ENTRY] = -1
 
 
 @kernel
-def unlink_spare(workers: Integers, copies: Integers, at: int, copy: int) -> None:
+def unlink_spare(state: State, worker: int, copy: int) -> None:
     """Take a cached copy without users out of its worker's list of such."""
+    copies = state.copies
+    workers = state.workers
+    at = worker * state.shape.worker_size
     older = copies[copy + OLDER]
     newer = copies[copy + NEWER]
     if older >= 0:
@@ -152,20 +161,13 @@ def unlink_spare(workers: Integers, copies: Integers, at: int, copy: int) -> Non
 
 
 @kernel
-def forget_copy(
-    shape: Shape,
-    entries: Integers,
-    buckets: Integers,
-    scratch: Integers,
-    workers: Integers,
-    copies: Integers,
-    worker: int,
-    copy: int,
-) -> None:
+def forget_copy(state: State, worker: int, copy: int) -> None:
     """A copy stops to be a cached block; the next copy of the same block on the worker, if any, takes its place."""
+    copies = state.copies
+    entries = state.entries
     entry = copies[copy + ENTRY]
     copies[copy + ENTRY] = -1
-    holding = entry + shape.holdings + worker * HOLDING_SIZE
+    holding = entry + state.shape.holdings + worker * HOLDING_SIZE
     first = entries[holding + FIRST_COPY]
     if first != copy:
         while copies[first + NEXT_DUPLICATE] != copy:
@@ -174,47 +176,40 @@ def forget_copy(
         return
     entries[holding + FIRST_COPY] = copies[copy + NEXT_DUPLICATE]
     if entries[holding + FIRST_COPY] < 0:
-        note_change(entries, workers, worker * shape.worker_size, entry, holding)
-        drop_user(entries, buckets, scratch, entry)
+        note_change(state, worker, entry)
+        drop_user(state, entry)
 
 
 @kernel
-def take_copy(
-    shape: Shape,
-    entries: Integers,
-    buckets: Integers,
-    scratch: Integers,
-    workers: Integers,
-    copies: Integers,
-    worker: int,
-) -> int:
+def take_copy(state: State, worker: int) -> int:
     """A copy of no block yet, with one user: a free one, else the spare one released longest ago. There is one."""
-    at = worker * shape.worker_size
-    copy = workers[at + FREE_COPY]
+    workers = state.workers
+    at = worker * state.shape.worker_size
+    copy: int = workers[at + FREE_COPY]
     if copy >= 0:
-        workers[at + FREE_COPY] = copies[copy + NEWER]
+        workers[at + FREE_COPY] = state.copies[copy + NEWER]
         workers[at + SPARE_COPIES] -= 1
     else:
         copy = workers[at + OLDEST_COPY]
-        unlink_spare(workers, copies, at, copy)
-        forget_copy(shape, entries, buckets, scratch, workers, copies, worker, copy)
-    copies[copy + REFERENCES] = 1
+        unlink_spare(state, worker, copy)
+        forget_copy(state, worker, copy)
+    state.copies[copy + REFERENCES] = 1
     return copy
 
 
 @kernel
-def cache_copy(
-    shape: Shape, entries: Integers, workers: Integers, copies: Integers, worker: int, copy: int, entry: int
-) -> None:
+def cache_copy(state: State, worker: int, copy: int, entry: int) -> None:
     """A copy becomes a cached block, behind the copies of the same block that the worker has already."""
+    copies = state.copies
+    entries = state.entries
     copies[copy + ENTRY] = entry
     copies[copy + NEXT_DUPLICATE] = -1
-    holding = entry + shape.holdings + worker * HOLDING_SIZE
+    holding = entry + state.shape.holdings + worker * HOLDING_SIZE
     first = entries[holding + FIRST_COPY]
     if first < 0:
         entries[holding + FIRST_COPY] = copy
         entries[entry + USERS] += 1
-        note_change(entries, workers, worker * shape.worker_size, entry, holding)
+        note_change(state, worker, entry)
         return
     while copies[first + NEXT_DUPLICATE] >= 0:
         first = copies[first + NEXT_DUPLICATE]
@@ -222,16 +217,19 @@ def cache_copy(
 
 
 @kernel
-def hold_copy(workers: Integers, copies: Integers, at: int, copy: int) -> None:
+def hold_copy(state: State, worker: int, copy: int) -> None:
     """One more request uses a cached copy."""
-    if copies[copy + REFERENCES] == 0:
-        unlink_spare(workers, copies, at, copy)
-    copies[copy + REFERENCES] += 1
+    if state.copies[copy + REFERENCES] == 0:
+        unlink_spare(state, worker, copy)
+    state.copies[copy + REFERENCES] += 1
 
 
 @kernel
-def release_copy(workers: Integers, copies: Integers, at: int, copy: int) -> None:
+def release_copy(state: State, worker: int, copy: int) -> None:
     """One request fewer uses a copy: without any it is free, or the newest spare one if it is a cached block."""
+    copies = state.copies
+    workers = state.workers
+    at = worker * state.shape.worker_size
     copies[copy + REFERENCES] -= 1
     if copies[copy + REFERENCES] > 0:
         return

@@ -7,7 +7,7 @@ own file alone, so the entry is a closure over a digest of all kernel sources, w
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -16,12 +16,12 @@ try:
 except ImportError:
     COMPILED = False
 else:
-    COMPILED = not numba.config.DISABLE_JIT
+    COMPILED = not bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]  # set from the environment at import
 
 
 def kernel(function: Function) -> Function:
     """A function of the hot loop: compiled into the entry that calls it."""
-    return numba.njit(function) if COMPILED else function
+    return cast("Function", numba.njit(function)) if COMPILED else function
 
 
 def kernel_entry(function: Function) -> Function:
@@ -29,9 +29,9 @@ def kernel_entry(function: Function) -> Function:
     if not COMPILED:
         return function
     try:
-        return numba.njit(cache=True)(function)
+        return cast("Function", numba.njit(cache=True)(function))
     except RuntimeError:  # neither beside the package nor in a user's cache directory nor in NUMBA_CACHE_DIR
-        return numba.njit(function)
+        return cast("Function", numba.njit(function))
 
 
 def sources_digest() -> int:

@@ -24,7 +24,8 @@ ENTRIES_SHORT = 2
 @kernel
 def arrival_ms(state: State, row: int) -> float:
     """When a request arrives, in milliseconds since the first."""
-    return (state.arrival_ms[row] - state.arrival_ms[0]) / state.policy.speedup
+    since_first: int = state.arrival_ms[row] - state.arrival_ms[0]
+    return since_first / state.policy.speedup
 
 
 @kernel
@@ -43,8 +44,8 @@ def next_event_ms(state: State) -> float:
 def receive(state: State, row: int) -> None:
     """Route an arriving request and queue it at its worker."""
     count = look_up(state, row)
-    weigh(state.shape, state.policy, state.workers, state.cost, state.input_length[row], count)
-    worker = choose(state.shape, state.policy, state.cost, row)
+    weigh(state, row, count)
+    worker = choose(state, row)
     assign(state, row, worker, count)
     at = worker * state.shape.worker_size
     last = state.workers[at + WAITING_LAST]

@@ -37,7 +37,6 @@ from dgdr_retune.replay._simulation._state import (
     SPARE_COPIES,
     WAITING_FIRST,
     WAITING_LAST,
-    Integers,
     State,
 )
 
@@ -53,9 +52,7 @@ def run_prompt(state: State, worker: int, slot: int, tokens: int) -> None:
     after = before + tokens
     needed = (after + shape.block_size - 1) // shape.block_size
     for depth in range(slots[slot + HELD], needed):
-        slots[slot + COPIES + depth] = take_copy(
-            shape, state.entries, state.buckets, scratch, state.workers, state.copies, worker
-        )
+        slots[slot + COPIES + depth] = take_copy(state, worker)
     slots[slot + HELD] = needed
     slots[slot + COMPUTED] = after
     cache_computed(state, worker, slot, after)
@@ -100,8 +97,8 @@ def admit_waiting(state: State, worker: int) -> None:
     while workers[at + RUNNING] < shape.max_sequences and workers[at + WAITING_FIRST] >= 0:
         row = workers[at + WAITING_FIRST]
         if state.requests[row * REQUEST_SIZE + LIMIT] < 0:
-            leave_waiting(state.requests, workers, at, row)
-            finish(state.requests, workers, at, row)
+            leave_waiting(state, worker, row)
+            finish(state, worker, row)
             continue
         known = state.input_length[row] + state.requests[row * REQUEST_SIZE + GENERATED]
         hits = find_prefix(state, worker, row, known)
@@ -115,7 +112,7 @@ def admit_waiting(state: State, worker: int) -> None:
         tokens = min(new_tokens, scratch[BUDGET])
         if tokens == 0 and new_tokens > 0:
             return
-        leave_waiting(state.requests, workers, at, row)
+        leave_waiting(state, worker, row)
         slot = admit(state, worker, row, hits)
         run_prompt(state, worker, slot, tokens)
         if tokens < new_tokens:
@@ -149,9 +146,11 @@ def find_prefix(state: State, worker: int, row: int, known: int) -> int:
 
 
 @kernel
-def leave_waiting(requests: Integers, workers: Integers, at: int, row: int) -> None:
+def leave_waiting(state: State, worker: int, row: int) -> None:
     """Take the first waiting request out of the queue."""
-    workers[at + WAITING_FIRST] = requests[row * REQUEST_SIZE + FOLLOWING]
+    workers = state.workers
+    at = worker * state.shape.worker_size
+    workers[at + WAITING_FIRST] = state.requests[row * REQUEST_SIZE + FOLLOWING]
     if workers[at + WAITING_FIRST] < 0:
         workers[at + WAITING_LAST] = -1
 
@@ -161,12 +160,11 @@ def admit(state: State, worker: int, row: int, hits: int) -> int:
     """A slot for a request whose first `hits` blocks are in the cache; it holds their copies (from the chain)."""
     shape = state.shape
     slots = state.slots
-    at = worker * shape.worker_size
     request = row * REQUEST_SIZE
-    slot = enter_running(state.workers, slots, at, row)
+    slot = enter_running(state, worker, row)
     for depth in range(hits):
         copy = state.scratch[shape.chain + depth]
-        hold_copy(state.workers, state.copies, at, copy)
+        hold_copy(state, worker, copy)
         slots[slot + COPIES + depth] = copy
     cached = hits * shape.block_size
     slots[slot + HELD] = hits

@@ -12,8 +12,9 @@ _MASK = 0xFFFFFFFF
 
 
 @kernel
-def philox(x0: int, x1: int, x2: int, x3: int, key0: int, key1: int) -> tuple[int, int]:
-    """The first two 32-bit words of a Philox4x32-10 block; all arguments are 32-bit words."""
+def philox(x0: int, x1: int, x2: int, key0: int, key1: int) -> tuple[int, int]:
+    """The first two 32-bit words of a Philox4x32-10 block; 32-bit words, the counter's last is 0."""
+    x3 = 0
     for _ in range(10):
         product0 = x0 * 0xD2511F53
         product1 = x2 * 0xCD9E8D57
@@ -29,5 +30,5 @@ def philox(x0: int, x1: int, x2: int, x3: int, key0: int, key1: int) -> tuple[in
 @kernel
 def uniform(seed: int, replication: int, ordinal: int, draw: int) -> float:
     """A number in [0, 1) with 53 random bits; `seed` below 2**63, the others below 2**32."""
-    high, low = philox(ordinal, draw, replication, 0, seed & _MASK, (seed >> 32) & _MASK)
+    high, low = philox(ordinal, draw, replication, seed & _MASK, (seed >> 32) & _MASK)
     return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0

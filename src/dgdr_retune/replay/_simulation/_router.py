@@ -21,10 +21,6 @@ from dgdr_retune.replay._simulation._state import (
     TRACKED_PREFILL,
     USERS,
     WORKER,
-    Floats,
-    Integers,
-    Policy,
-    Shape,
     State,
 )
 
@@ -37,57 +33,50 @@ def look_up(state: State, row: int) -> int:
     active on it (ACTIVE_OVERLAP).
     """
     shape = state.shape
-    entries = state.entries
-    buckets = state.buckets
     scratch = state.scratch
-    count = state.input_length[row] // shape.block_size
+    count: int = state.input_length[row] // shape.block_size
     start = state.hash_start[row]
     for depth in range(count):
         key = state.hashes[start + depth]
-        entry = find_entry(entries, buckets, key, -1)
+        entry = find_entry(state, key, -1)
         if entry < 0:
-            entry = add_entry(shape, entries, buckets, scratch, key, -1)
+            entry = add_entry(state, key, -1)
         scratch[shape.chain + depth] = entry
     for word in range(shape.words):
-        match_chain(shape, entries, scratch, state.workers, word, count, HOLDERS, OVERLAP)
-        match_chain(shape, entries, scratch, state.workers, word, count, ACTIVE, ACTIVE_OVERLAP)
+        match_chain(state, word, count, HOLDERS, OVERLAP)
+        match_chain(state, word, count, ACTIVE, ACTIVE_OVERLAP)
     return count
 
 
 @kernel
-def match_chain(
-    shape: Shape,
-    entries: Integers,
-    scratch: Integers,
-    workers: Integers,
-    word: int,
-    count: int,
-    mask: int,
-    field: int,
-) -> None:
-    """For each worker of one word of masks: how many leading blocks of the chain have its bit set."""
+def match_chain(state: State, word: int, count: int, mask: int, field: int) -> None:
+    """For each worker of one word of masks: how many leading blocks of the chain have its bit set, into `field`."""
+    shape = state.shape
     first = word * MASK_BITS
     members = min(MASK_BITS, shape.workers - first)
     alive = (1 << members) - 1
-    depth = 0
-    while depth < count:
-        kept = alive & entries[scratch[shape.chain + depth] + MASKS + 2 * word + mask]
+    for depth in range(count):
+        kept = alive & state.entries[state.scratch[shape.chain + depth] + MASKS + 2 * word + mask]
         if kept != alive:
             for k in range(members):
                 if (alive ^ kept) >> k & 1:
-                    workers[(first + k) * shape.worker_size + field] = depth
+                    state.workers[(first + k) * shape.worker_size + field] = depth
             alive = kept
             if alive == 0:
                 return
-        depth += 1
     for k in range(members):
         if alive >> k & 1:
-            workers[(first + k) * shape.worker_size + field] = count
+            state.workers[(first + k) * shape.worker_size + field] = count
 
 
 @kernel
-def weigh(shape: Shape, policy: Policy, workers: Integers, cost: Floats, tokens: int, count: int) -> None:
-    """The cost of each worker for a request of `tokens`, `count` whole blocks: Dynamo's default scorer, lower is better."""
+def weigh(state: State, row: int, count: int) -> None:
+    """The cost of each worker for a request of `count` whole blocks: Dynamo's default scorer, lower is better."""
+    shape = state.shape
+    policy = state.policy
+    workers = state.workers
+    cost = state.cost
+    tokens = state.input_length[row]
     least = workers[PREFILL_TOKENS]
     for worker in range(1, shape.workers):
         least = min(least, workers[worker * shape.worker_size + PREFILL_TOKENS])
@@ -106,37 +95,41 @@ def weigh(shape: Shape, policy: Policy, workers: Integers, cost: Floats, tokens:
 
 
 @kernel
-def choose(shape: Shape, policy: Policy, cost: Floats, row: int) -> int:
+def choose(state: State, row: int) -> int:
     """A worker by its cost: the least at temperature 0, ties drawn; else by a softmax of range-normalised costs."""
+    policy = state.policy
+    workers = state.shape.workers
+    cost = state.cost
     least = cost[0]
     most = cost[0]
-    for worker in range(1, shape.workers):
+    for worker in range(1, workers):
         least = min(least, cost[worker])
         most = max(most, cost[worker])
     if policy.temperature == 0.0:
-        return draw_cheapest(shape, policy, cost, row, least)
+        return draw_cheapest(state, row, least)
     scale = 0.0
     if most > least:
         scale = -1.0 / ((most - least) * policy.temperature)
     total = 0.0
-    for worker in range(shape.workers):
+    for worker in range(workers):
         total += math.exp((cost[worker] - least) * scale)
     draw = uniform(policy.seed, policy.replication, row + 1, 0)
     cumulative = 0.0
-    for worker in range(shape.workers):
+    for worker in range(workers):
         cumulative += math.exp((cost[worker] - least) * scale) / total
         if draw <= cumulative:
             return worker
-    return shape.workers - 1
+    return workers - 1
 
 
 @kernel
-def draw_cheapest(shape: Shape, policy: Policy, cost: Floats, row: int, least: float) -> int:
+def draw_cheapest(state: State, row: int, least: float) -> int:
     """A worker of the least cost; the n-th of equal ones replaces the one kept so far with probability 1/n."""
+    policy = state.policy
     chosen = -1
     ties = 0
-    for worker in range(shape.workers):
-        if cost[worker] == least:
+    for worker in range(state.shape.workers):
+        if state.cost[worker] == least:
             ties += 1
             if ties == 1 or uniform(policy.seed, policy.replication, row + 1, ties - 2) * ties < 1.0:
                 chosen = worker
@@ -168,11 +161,12 @@ def assign(state: State, row: int, worker: int, count: int) -> None:
 
 
 @kernel
-def end_prefill(shape: Shape, requests: Integers, workers: Integers, row: int) -> None:
+def end_prefill(state: State, row: int) -> None:
     """A request's first token is out: its prompt is no longer prefill to come."""
     request = row * REQUEST_SIZE
-    workers[requests[request + WORKER] * shape.worker_size + PREFILL_TOKENS] -= requests[request + TRACKED_PREFILL]
-    requests[request + TRACKED_PREFILL] = 0
+    at = state.requests[request + WORKER] * state.shape.worker_size
+    state.workers[at + PREFILL_TOKENS] -= state.requests[request + TRACKED_PREFILL]
+    state.requests[request + TRACKED_PREFILL] = 0
 
 
 @kernel
@@ -181,7 +175,7 @@ def free_request(state: State, row: int) -> None:
     shape = state.shape
     entries = state.entries
     workers = state.workers
-    end_prefill(shape, state.requests, workers, row)
+    end_prefill(state, row)
     worker = state.requests[row * REQUEST_SIZE + WORKER]
     at = worker * shape.worker_size
     workers[at + ACTIVE_REQUESTS] -= 1
@@ -189,10 +183,10 @@ def free_request(state: State, row: int) -> None:
     offset = MASKS + 2 * (worker // MASK_BITS) + ACTIVE
     start = state.hash_start[row]
     for depth in range(state.input_length[row] // shape.block_size):
-        entry = find_entry(entries, state.buckets, state.hashes[start + depth], -1)
+        entry = find_entry(state, state.hashes[start + depth], -1)
         holding = entry + shape.holdings + worker * HOLDING_SIZE
         entries[holding + ACTIVE_COUNT] -= 1
         if entries[holding + ACTIVE_COUNT] == 0:
             entries[entry + offset] ^= bit
             workers[at + ACTIVE_BLOCKS] -= 1
-            drop_user(entries, state.buckets, state.scratch, entry)
+            drop_user(state, entry)

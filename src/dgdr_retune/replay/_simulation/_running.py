@@ -1,4 +1,4 @@
-"""A worker's running requests: their list, the wheel that brings decoding ones up when they need attention, their end."""
+"""A worker's running requests: their list, their end, and the wheel that brings decoding ones up when it is time."""
 
 from dgdr_retune.replay._simulation._blocks import add_entry, cache_copy, find_entry, release_copy
 from dgdr_retune.replay._simulation._compile import kernel
@@ -31,7 +31,6 @@ from dgdr_retune.replay._simulation._state import (
     WHEEL,
     WHEEL_NEXT,
     WHEEL_PREVIOUS,
-    Integers,
     State,
 )
 
@@ -40,8 +39,8 @@ from dgdr_retune.replay._simulation._state import (
 def block_entry(state: State, row: int, depth: int) -> int:
     """The entry of one of a request's whole blocks, or -1: a block of its prompt, or one with output in it."""
     if depth < state.input_length[row] // state.shape.block_size:
-        return find_entry(state.entries, state.buckets, state.hashes[state.hash_start[row] + depth], -1)
-    return find_entry(state.entries, state.buckets, depth, row)
+        return find_entry(state, state.hashes[state.hash_start[row] + depth], -1)
+    return find_entry(state, depth, row)
 
 
 @kernel
@@ -54,15 +53,18 @@ def cache_computed(state: State, worker: int, slot: int, computed: int) -> None:
     for depth in range(state.slots[slot + CACHED], computed // shape.block_size):
         entry = block_entry(state, row, depth)
         if entry < 0:
-            entry = add_entry(shape, state.entries, state.buckets, state.scratch, depth, row)
-        cache_copy(shape, state.entries, state.workers, state.copies, worker, state.slots[slot + COPIES + depth], entry)
+            entry = add_entry(state, depth, row)
+        cache_copy(state, worker, state.slots[slot + COPIES + depth], entry)
         state.slots[slot + CACHED] = depth + 1
 
 
 @kernel
-def enter_running(workers: Integers, slots: Integers, at: int, row: int) -> int:
+def enter_running(state: State, worker: int, row: int) -> int:
     """A slot for a request that leaves the waiting queue, at the end of the running list."""
-    slot = workers[at + FREE_SLOT]
+    workers = state.workers
+    slots = state.slots
+    at = worker * state.shape.worker_size
+    slot: int = workers[at + FREE_SLOT]
     workers[at + FREE_SLOT] = slots[slot + NEXT]
     slots[slot + ROW] = row
     slots[slot + STARTED] = -1
@@ -79,10 +81,13 @@ def enter_running(workers: Integers, slots: Integers, at: int, row: int) -> int:
 
 
 @kernel
-def leave_running(workers: Integers, slots: Integers, copies: Integers, at: int, slot: int) -> None:
+def leave_running(state: State, worker: int, slot: int) -> None:
     """Give a slot back, and its blocks, last block first, so that a prefix outlives what follows it."""
+    workers = state.workers
+    slots = state.slots
+    at = worker * state.shape.worker_size
     for place in range(slot + COPIES + slots[slot + HELD] - 1, slot + COPIES - 1, -1):
-        release_copy(workers, copies, at, slots[place])
+        release_copy(state, worker, slots[place])
     before = slots[slot + PREVIOUS]
     after = slots[slot + NEXT]
     if before >= 0:
@@ -99,11 +104,12 @@ def leave_running(workers: Integers, slots: Integers, copies: Integers, at: int,
 
 
 @kernel
-def output_tokens(requests: Integers, workers: Integers, slots: Integers, at: int, slot: int) -> int:
+def output_tokens(state: State, worker: int, slot: int) -> int:
     """Output tokens of a running request after its worker's last tick."""
-    generated = requests[slots[slot + ROW] * REQUEST_SIZE + GENERATED]
-    if slots[slot + STARTED] >= 0:
-        generated += workers[at + TICK] - slots[slot + STARTED]
+    started = state.slots[slot + STARTED]
+    generated: int = state.requests[state.slots[slot + ROW] * REQUEST_SIZE + GENERATED]
+    if started >= 0:
+        generated += state.workers[worker * state.shape.worker_size + TICK] - started
     return generated
 
 
@@ -125,7 +131,7 @@ def put_on_wheel(state: State, worker: int, slot: int) -> None:
     slots = state.slots
     at = worker * state.shape.worker_size
     row = slots[slot + ROW]
-    generated = output_tokens(state.requests, workers, slots, at, slot)
+    generated = output_tokens(state, worker, slot)
     until_end = state.requests[row * REQUEST_SIZE + LIMIT] - generated
     until_block = slots[slot + HELD] * state.shape.block_size + 2 - state.input_length[row] - generated
     tick = workers[at + TICK] + min(until_block, until_end)
@@ -139,14 +145,15 @@ def put_on_wheel(state: State, worker: int, slot: int) -> None:
 
 
 @kernel
-def take_off_wheel(workers: Integers, slots: Integers, slot: int) -> None:
+def take_off_wheel(state: State, slot: int) -> None:
     """Undo `put_on_wheel`."""
+    slots = state.slots
     before = slots[slot + WHEEL_PREVIOUS]
     after = slots[slot + WHEEL_NEXT]
     if before >= 0:
         slots[before + WHEEL_NEXT] = after
     else:
-        workers[-2 - before] = after
+        state.workers[-2 - before] = after
     if after >= 0:
         slots[after + WHEEL_PREVIOUS] = before
 
@@ -156,9 +163,9 @@ def end_decoding(state: State, worker: int, slot: int) -> None:
     """Take a request out of its worker's decoding sums; its last token stays uncomputed."""
     at = worker * state.shape.worker_size
     row = state.slots[slot + ROW]
-    generated = output_tokens(state.requests, state.workers, state.slots, at, slot)
+    generated = output_tokens(state, worker, slot)
     known = state.input_length[row] + generated
-    take_off_wheel(state.workers, state.slots, slot)
+    take_off_wheel(state, slot)
     state.workers[at + DECODING] -= 1
     state.workers[at + CONTEXT_TOKENS] -= known
     state.requests[row * REQUEST_SIZE + GENERATED] = generated
@@ -171,14 +178,14 @@ def preempt_last(state: State, worker: int, now_ms: float) -> int:
     """Throw out the request that was admitted last: it waits again, first in line, and keeps its output."""
     workers = state.workers
     at = worker * state.shape.worker_size
-    slot = workers[at + RUNNING_LAST]
+    slot: int = workers[at + RUNNING_LAST]
     row = state.slots[slot + ROW]
     if state.slots[slot + STARTED] >= 0:
         end_decoding(state, worker, slot)
         state.times[row * TIMES_SIZE + END] = now_ms
     if workers[at + PREFILLING] == slot:
         workers[at + PREFILLING] = -1
-    leave_running(workers, state.slots, state.copies, at, slot)
+    leave_running(state, worker, slot)
     first = workers[at + WAITING_FIRST]
     state.requests[row * REQUEST_SIZE + FOLLOWING] = first
     if first < 0:
@@ -189,7 +196,8 @@ def preempt_last(state: State, worker: int, now_ms: float) -> int:
 
 
 @kernel
-def finish(requests: Integers, workers: Integers, at: int, row: int) -> None:
+def finish(state: State, worker: int, row: int) -> None:
     """A request has ended; the others see it when the pass ends."""
-    requests[row * REQUEST_SIZE + FOLLOWING] = workers[at + FINISHED]
-    workers[at + FINISHED] = row
+    at = worker * state.shape.worker_size
+    state.requests[row * REQUEST_SIZE + FOLLOWING] = state.workers[at + FINISHED]
+    state.workers[at + FINISHED] = row

@@ -9,7 +9,7 @@ numpy arrays; CPython gets lists, which it indexes several times faster.
 - A slot is a place for a running request, with the copies of its blocks behind its fields, by depth.
 - A copy is a physical KV block of one worker.
 - An entry is a block identity that somebody holds: a block of prompts (by its hash) or a request's own with output in
-  it (by its depth and row). Behind its fields stand two masks for each MASK_BITS workers, then what it is to each worker.
+  it (by its depth and row). Behind its fields stand two masks for each MASK_BITS workers, then what it is to each.
 """
 
 from typing import Any, NamedTuple
@@ -98,7 +98,8 @@ ACTIVE = 1  # second: workers where it is active in the router's account
 # What an entry is to one worker.
 FIRST_COPY = 0
 ACTIVE_COUNT = 1
-NEXT_CHANGED = 2  # in the worker's list of changes; -2 when not in it
+NEXT_CHANGED = 2  # in the worker's list of changes, or NOT_LISTED
+NOT_LISTED = -2
 HOLDING_SIZE = 3
 
 # Scratch: counters of the replay, then of the pass that is being put together; lists stand behind them (see Shape).

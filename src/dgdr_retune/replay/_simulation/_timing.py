@@ -5,6 +5,8 @@ import math
 from dgdr_retune.replay._simulation._compile import kernel
 from dgdr_retune.replay._simulation._state import Policy, Shape
 
+_HALF = 0.5
+
 
 @kernel
 def whole_nanoseconds(ms: float) -> float:
@@ -15,14 +17,14 @@ def whole_nanoseconds(ms: float) -> float:
     seconds = ms / 1e3
     product = seconds * 1e9
     nanoseconds = math.floor(product)
-    rest = product - nanoseconds
-    if rest == 0.5:
+    rest = product - nanoseconds - _HALF
+    if rest == 0.0:
         shifted = seconds * 134217729.0  # Veltkamp's split and Dekker's product: what `product` lost in rounding
         high = shifted - (shifted - seconds)
         lost = (high * 1e9 - product) + (seconds - high) * 1e9
         if lost > 0.0 or (lost == 0.0 and nanoseconds % 2 == 1):
             nanoseconds += 1
-    elif rest > 0.5:
+    elif rest > 0.0:
         nanoseconds += 1
     return nanoseconds / 1e9 * 1e3
 

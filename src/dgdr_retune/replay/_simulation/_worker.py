@@ -84,8 +84,8 @@ def start_pass(state: State, worker: int, now_ms: float) -> None:
         workers[at + CONTEXT_TOKENS] += decodes
     workers[at + BUSY] = 1
     state.pass_end_ms[worker] = end_ms
-    end_without_output(state, at, end_ms)
-    give_second_tokens(state, at, end_ms)
+    end_without_output(state, worker, end_ms)
+    give_second_tokens(state, worker, end_ms)
     end_or_requeue_due(state, worker, end_ms)
     give_next_tokens(state, worker, end_ms)
 
@@ -128,7 +128,7 @@ def give_blocks(state: State, worker: int, now_ms: float) -> None:
         if slot < 0:
             continue
         row = slots[slot + ROW]
-        known = state.input_length[row] + output_tokens(state.requests, workers, slots, at, slot)
+        known = state.input_length[row] + output_tokens(state, worker, slot)
         if known <= slots[slot + HELD] * shape.block_size:
             continue
         cache_computed(state, worker, slot, known - 1)
@@ -138,7 +138,7 @@ def give_blocks(state: State, worker: int, now_ms: float) -> None:
                 if scratch[other] == gone:
                     scratch[other] = -1
         if scratch[place] >= 0:
-            copy = take_copy(shape, state.entries, state.buckets, scratch, workers, state.copies, worker)
+            copy = take_copy(state, worker)
             slots[slot + COPIES + slots[slot + HELD]] = copy
             slots[slot + HELD] += 1
 
@@ -165,7 +165,7 @@ def log_gap(state: State, gap_ms: float, tokens: int) -> None:
 
 
 @kernel
-def end_without_output(state: State, at: int, end_ms: float) -> None:
+def end_without_output(state: State, worker: int, end_ms: float) -> None:
     """Requests for no output end with their prompt, before any other."""
     for place in range(state.shape.completing, state.shape.completing + state.scratch[COMPLETING]):
         slot = state.scratch[place]
@@ -174,13 +174,14 @@ def end_without_output(state: State, at: int, end_ms: float) -> None:
             continue
         state.scratch[place] = -1
         state.times[row * TIMES_SIZE + END] = end_ms
-        leave_running(state.workers, state.slots, state.copies, at, slot)
-        finish(state.requests, state.workers, at, row)
+        leave_running(state, worker, slot)
+        finish(state, worker, row)
 
 
 @kernel
-def give_second_tokens(state: State, at: int, end_ms: float) -> None:
+def give_second_tokens(state: State, worker: int, end_ms: float) -> None:
     """Requests whose first token came with the pass before have their second now, unless they were thrown out."""
+    at = worker * state.shape.worker_size
     slot = state.workers[at + EMERGING]
     while slot >= 0:
         row = state.slots[slot + ROW]
@@ -193,21 +194,20 @@ def give_second_tokens(state: State, at: int, end_ms: float) -> None:
 @kernel
 def end_or_requeue_due(state: State, worker: int, end_ms: float) -> None:
     """Of the due requests, some have their last token with this pass; the others go back on the wheel."""
-    at = worker * state.shape.worker_size
     for place in range(state.shape.due, state.shape.due + state.scratch[DUE]):
         slot = state.scratch[place]
         if slot < 0:
             continue
         row = state.slots[slot + ROW]
-        generated = output_tokens(state.requests, state.workers, state.slots, at, slot)
+        generated = output_tokens(state, worker, slot)
         if generated < state.requests[row * REQUEST_SIZE + LIMIT]:
-            take_off_wheel(state.workers, state.slots, slot)
+            take_off_wheel(state, slot)
             put_on_wheel(state, worker, slot)
             continue
         end_decoding(state, worker, slot)
         state.times[row * TIMES_SIZE + END] = end_ms
-        leave_running(state.workers, state.slots, state.copies, at, slot)
-        finish(state.requests, state.workers, at, row)
+        leave_running(state, worker, slot)
+        finish(state, worker, row)
 
 
 @kernel
@@ -225,30 +225,29 @@ def give_next_tokens(state: State, worker: int, end_ms: float) -> None:
         if requests[request + GENERATED] == 0:
             state.times[times + FIRST_TOKEN] = end_ms
         else:
+            if requests[request + GENERATED] == 1:
+                state.times[times + SECOND_TOKEN] = end_ms
             log_gap(state, end_ms - state.times[times + END], 1)
         requests[request + GENERATED] += 1
-        if requests[request + GENERATED] == 2:
-            state.times[times + SECOND_TOKEN] = end_ms
         if requests[request + GENERATED] < requests[request + LIMIT]:
             begin_decoding(state, worker, slot)
             state.slots[slot + NEXT_EMERGING] = state.workers[at + EMERGING]
             state.workers[at + EMERGING] = slot
             continue
         state.times[times + END] = end_ms
-        leave_running(state.workers, state.slots, state.copies, at, slot)
-        finish(requests, state.workers, at, row)
+        leave_running(state, worker, slot)
+        finish(state, worker, row)
 
 
 @kernel
 def end_pass(state: State, worker: int) -> None:
     """What the pass did becomes visible: cache changes, then first tokens and ends."""
-    shape = state.shape
-    at = worker * shape.worker_size
+    at = worker * state.shape.worker_size
     state.workers[at + BUSY] = 0
-    publish_changes(shape, state.entries, state.buckets, state.scratch, state.workers, worker)
+    publish_changes(state, worker)
     slot = state.workers[at + EMERGING]
     while slot >= 0:
-        end_prefill(shape, state.requests, state.workers, state.slots[slot + ROW])
+        end_prefill(state, state.slots[slot + ROW])
         slot = state.slots[slot + NEXT_EMERGING]
     row = state.workers[at + FINISHED]
     while row >= 0:
