@@ -140,5 +140,5 @@ class TableExecutor:
     def _outcome(self, job: Job) -> JobOutcome:
         score = float(self.table[job.candidate, job.replication])
         if np.isnan(score):
-            return JobFailed(job, Failure("engine_failed", "the table says so"))
+            return JobFailed(job, Failure("engine_failed", f"replication {job.replication} is not in the table"))
         return Replayed(job, Metrics({"mean_ttft_ms": score}), self.job_s)

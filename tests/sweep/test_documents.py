@@ -4,12 +4,13 @@ import json
 from math import inf, nan
 
 import pytest
-from attrs import evolve
+from attrs import asdict, evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_cases import BASELINE, DEMANDS, GRID, steady, swept, window
+from sweep_doubles import SCENARIO
 
-from dgdr_retune.replay import Metrics
+from dgdr_retune.replay import Metrics, PolynomialTiming
 from dgdr_retune.sweep import (
     Failure,
     Objective,
@@ -131,17 +132,10 @@ def test_a_sweep_is_written_with_every_replication_of_every_candidate_the_best_f
         "paired": True,
         "scenario": {
             "specification": {
-                "backend": "vllm",
-                "mode": "aggregated",
+                **asdict(SCENARIO.specification),
                 "aggregated": {
-                    "replicas": 4,
-                    "gpus_per_worker": 1,
-                    "max_batched_tokens": 8192,
-                    "max_sequences": 64,
-                    "block_size": 64,
-                    "blocks": 1200,
-                    "prefix_caching": True,
-                    "timing": {"prefill_ms": 10, "decode_ms": 5},
+                    **asdict(SCENARIO.specification.aggregated),
+                    "timing": {"type": "fixed", "prefill_ms": 10, "decode_ms": 5},
                 },
             },
             "speedup": 1.0,
@@ -166,6 +160,13 @@ def test_a_sweep_is_written_with_every_replication_of_every_candidate_the_best_f
     assert candidates[2]["interval_percentage"] is None
     assert candidates[3]["failure"] == {"reason": "worker_died", "message": "killed"}
     assert candidates[3]["replications"] == []
+
+
+def test_a_timing_says_which_it_is() -> None:
+    workers = evolve(SCENARIO.specification.aggregated, timing=PolynomialTiming())
+    scenario = evolve(SCENARIO, specification=evolve(SCENARIO.specification, aggregated=workers))
+    document = sweep_document(swept(steady(100), scenario=scenario))
+    assert document["scenario"]["specification"]["aggregated"]["timing"] == {"type": "polynomial"}
 
 
 @pytest.mark.parametrize("value", [nan, inf, -inf])

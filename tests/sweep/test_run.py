@@ -147,7 +147,7 @@ def test_a_failed_replay_takes_its_candidate_out_and_no_other() -> None:
     table = noisy()
     table[3, 2] = np.nan
     swept = sweep(TableExecutor(table))
-    assert swept.results[3].failure == Failure("engine_failed", "the table says so")
+    assert swept.results[3].failure == Failure("engine_failed", "replication 2 is not in the table")
     assert replications(swept)[3] == 2
     assert all(result.failure is None for result in swept.results if result is not swept.results[3])
 
@@ -155,8 +155,14 @@ def test_a_failed_replay_takes_its_candidate_out_and_no_other() -> None:
 def test_of_several_failures_the_first_replications_is_told() -> None:
     table = noisy()
     table[3, [1, 3]] = np.nan
-    executor = TableExecutor(table, order=lambda jobs: jobs[::-1])
-    assert replications(sweep(executor))[3] == 1
+    for order in (tuple, reversed_jobs):
+        result = sweep(TableExecutor(table, order=order)).results[3]
+        assert result.failure == Failure("engine_failed", "replication 1 is not in the table")
+        assert len(result.replications) == 1
+
+
+def reversed_jobs(jobs: Sequence[Job]) -> Sequence[Job]:
+    return jobs[::-1]
 
 
 @pytest.mark.parametrize("score", [inf, np.nan])

@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import asdict
 
+from dgdr_retune.replay import FixedTiming, PolynomialTiming
 from dgdr_retune.sweep._decision import Decision
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._standings import Standing, compare_sweep, ranking, standing
@@ -12,6 +13,8 @@ from dgdr_retune.sweep._sweep import CandidateResult, Replication, Sweep
 
 DECISION_SCHEMA = "dgdr-retune/decision/v1"
 SWEEP_SCHEMA = "dgdr-retune/sweep/v1"
+
+_TIMINGS: dict[type, str] = {FixedTiming: "fixed", PolynomialTiming: "polynomial"}
 
 
 def decision_document(decision: Decision) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def sweep_document(sweep: Sweep) -> dict[str, Any]:
         "schema": SWEEP_SCHEMA,
         "engine": sweep.engine,
         "paired": sweep.paired,
-        "scenario": asdict(sweep.scenario),
+        "scenario": asdict(sweep.scenario, value_serializer=_with_type),
         "objective": _objective(sweep.objective),
         "rules": asdict(sweep.rules),
         "grid": {
@@ -59,6 +62,11 @@ def sweep_document(sweep: Sweep) -> dict[str, Any]:
             for position in ranking(sweep, comparison)
         ],
     }
+
+
+def _with_type(_owner: object, _attribute: object, value: Any) -> Any:
+    """A timing says which one it is, as in the engine section."""
+    return {"type": _TIMINGS[type(value)], **asdict(value)} if type(value) in _TIMINGS else value
 
 
 def _objective(objective: Objective) -> dict[str, Any]:

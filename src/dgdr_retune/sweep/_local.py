@@ -74,7 +74,7 @@ class LocalExecutor:
         """Report an outcome for each job; see `Executor`."""
         waiting = iter(jobs)
         async with asyncio.TaskGroup() as group:
-            for slot in range(min(self.parallelism, len(jobs))):
+            for slot in range(self.parallelism):
                 group.create_task(self._work(slot, waiting, report))
 
     async def _work(self, slot: int, waiting: Iterator[Job], report: Callable[[JobOutcome], None]) -> None:

@@ -11,6 +11,8 @@ from dgdr_retune.sweep._executor import Failure
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._sweep import Candidate, CandidateResult, Sweep
 
+MAX_SCORE = 1e100
+
 
 @frozen
 class Interval:
@@ -53,7 +55,7 @@ def score_table(results: Sequence[CandidateResult], baseline: int, objective: Ob
     values = np.full((len(results), width), np.nan)
     for row, result in zip(values, results, strict=True):
         own = [replication.score for replication in result.replications]
-        if result.failure is None and all(map(isfinite, own)):
+        if result.failure is None and all(map(_usable, own)):
             row[: len(own)] = own
     return Scores(values=values, baseline=baseline, minimised=objective.minimised, paired=paired)
 
@@ -88,7 +90,7 @@ def standing(sweep: Sweep, comparison: Comparison, position: int) -> Standing:
     """What is known of the candidate at this position."""
     result = sweep.results[position]
     failure = result.failure
-    if failure is None and not all(isfinite(replication.score) for replication in result.replications):
+    if failure is None and not all(_usable(replication.score) for replication in result.replications):
         failure = Failure("score_not_finite", f"a replay has no finite {sweep.objective.metric}")
     lower, upper = float(comparison.lower[position]), float(comparison.upper[position])
     return Standing(
@@ -100,6 +102,11 @@ def standing(sweep: Sweep, comparison: Comparison, position: int) -> Standing:
         interval=Interval(lower, upper) if isfinite(lower) and isfinite(upper) else None,
         failure=failure,
     )
+
+
+def _usable(score: float) -> bool:
+    """Whether sums of squares of it stay finite; false for NaN and infinity."""
+    return abs(score) < MAX_SCORE
 
 
 def _finite(value: float) -> float | None:
