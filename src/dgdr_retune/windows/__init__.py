@@ -1,25 +1,37 @@
 """Gzip members to valid rows to one published window file."""
 
+from dgdr_retune.windows._child import cut_in_child
 from dgdr_retune.windows._completeness import GAP_MS, Completeness, Gap, Shortfall
 from dgdr_retune.windows._counts import Counts
+from dgdr_retune.windows._cut import Cut, cut
 from dgdr_retune.windows._errors import CutError, CutFailure, UnsafePathError, WindowCorruptError, WindowError
 from dgdr_retune.windows._header import WindowHeader
+from dgdr_retune.windows._load import LoadedWindow, decode_rows, load_window, read_header
 from dgdr_retune.windows._request import CutRequest, Place
+from dgdr_retune.windows._row import Row
 from dgdr_retune.windows._window import Window
 
 __all__ = [
     "GAP_MS",
     "Completeness",
     "Counts",
+    "Cut",
     "CutError",
     "CutFailure",
     "CutRequest",
     "Gap",
+    "LoadedWindow",
     "Place",
+    "Row",
     "Shortfall",
     "UnsafePathError",
     "Window",
     "WindowCorruptError",
     "WindowError",
     "WindowHeader",
+    "cut",
+    "cut_in_child",
+    "decode_rows",
+    "load_window",
+    "read_header",
 ]

@@ -2,10 +2,14 @@
 
 import base64
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
+import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
+
+from dgdr_retune.windows._window import Window
 
 GAP_MS: Final = 10_000
 """The shortest time without an arrival at a frontend that counts as a gap in the recording."""
@@ -40,7 +44,8 @@ class Completeness:
     Attributes:
         rows: rows of the window.
         frontends: frontends with at least one row in the window.
-        fingerprints: one per frontend seen, sorted; None where the header had no room for all.
+        fingerprints: one per frontend seen, sorted; None where the window does not say (its header had no room for all
+            of them, or the file is not ours).
         gap_count: gaps of `GAP_MS` or more, over all frontends seen, the window's edges included.
         gap_ms: their total length.
         gaps: the gaps themselves, by frontend and time; None for a reused window, whose header keeps the totals only.
@@ -70,15 +75,33 @@ class Completeness:
             shortfalls.append(Shortfall("below_minimum_rows", message))
         if not expected:
             return tuple(shortfalls)
-        if self.fingerprints is None:
-            message = (
-                f"the window's header has no room for its {self.frontends} frontends, "
-                f"so whether all {len(expected)} recorded is unknown"
-            )
+        if self.names is not None:
+            missing = sorted(set(expected) - set(self.names))
+        elif self.fingerprints is not None:
+            missing = sorted(name for name in expected if fingerprint(name) not in self.fingerprints)
+        else:
+            message = f"the window does not say which frontends recorded, so whether all {len(expected)} did is unknown"
             return (*shortfalls, Shortfall("frontends_unknown", message))
-        seen = frozenset(self.fingerprints)
-        for frontend in sorted(expected):
-            if fingerprint(frontend) not in seen:
-                message = f"frontend {frontend} has no row in the window"
-                shortfalls.append(Shortfall("missing_frontend", message))
+        shortfalls += [Shortfall("missing_frontend", f"frontend {name} has no row in the window") for name in missing]
         return tuple(shortfalls)
+
+
+def completeness_of(arrivals: Mapping[str, NDArray[np.uint64]], *, rows: int, window: Window) -> Completeness:
+    """From the arrivals at each frontend, unix milliseconds in any order; those without one do not count as seen."""
+    seen = sorted(name for name, times in arrivals.items() if len(times))
+    gaps = tuple(gap for name in seen for gap in _gaps(name, arrivals[name], window))
+    return Completeness(
+        rows=rows,
+        frontends=len(seen),
+        fingerprints=tuple(sorted(map(fingerprint, seen))),
+        gap_count=len(gaps),
+        gap_ms=sum(gap.end_ms - gap.start_ms for gap in gaps),
+        gaps=gaps,
+        names=tuple(seen),
+    )
+
+
+def _gaps(frontend: str, arrivals: NDArray[np.uint64], window: Window) -> list[Gap]:
+    edges = np.concatenate(([window.start_ms], np.sort(arrivals).astype(np.int64), [window.end_ms]))
+    before = np.flatnonzero(np.diff(edges) >= GAP_MS)
+    return [Gap(frontend, int(edges[at]), int(edges[at + 1])) for at in before]

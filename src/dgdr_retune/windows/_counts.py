@@ -1,6 +1,6 @@
 """What a cut counted."""
 
-from attrs import field, frozen
+from attrs import frozen
 
 
 @frozen(kw_only=True)
@@ -36,4 +36,4 @@ class Counts:
     corrupt_bytes: int = 0
     truncated_tails: int = 0
     zero_fill_bytes: int = 0
-    bytes: int = field(default=0)
+    bytes: int = 0

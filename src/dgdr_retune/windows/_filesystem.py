@@ -3,13 +3,14 @@
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from functools import cache
 
 _AT_RENAME_NOREPLACE = 1
 
 
 @cache
-def _renameat2() -> ctypes._NamedFuncPointer | None:
+def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
@@ -59,7 +60,7 @@ class Filesystem:
         """Set the permission bits, whatever the umask."""
         os.fchmod(descriptor, mode)
 
-    def make_directory(self, name: str, *, directory: int) -> None:
+    def make_directory(self, name: str, *, directory: int | None) -> None:
         """Make a directory that everyone may enter, as far as the umask lets it."""
         os.mkdir(name, 0o755, dir_fd=directory)
 

@@ -1,10 +1,19 @@
-"""The facts in a published window's gzip comment."""
+"""The facts in a published window's gzip comment: compact JSON, ASCII, at most 511 bytes."""
 
-from attrs import frozen
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from attrs import asdict, fields, frozen
 
 from dgdr_retune.windows._completeness import Completeness
 from dgdr_retune.windows._counts import Counts
+from dgdr_retune.windows._gzip import MAXIMUM_COMMENT
 from dgdr_retune.windows._window import Window
+
+VERSION: Final = 1
+FINGERPRINT_LENGTH: Final = 4
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 @frozen(kw_only=True)
@@ -25,3 +34,81 @@ class WindowHeader:
     sha256: str | None
     counts: Counts
     completeness: Completeness
+
+
+class _Comment(msgspec.Struct):
+    v: Annotated[int, msgspec.Meta(ge=VERSION, le=VERSION)]
+    start: _Count
+    end: _Count
+    cutoff: _Count
+    uid: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    rows: _Count
+    censored: _Count
+    duplicates: _Count
+    malformed: _Count
+    other_events: _Count
+    segments: _Count
+    members: _Count
+    corrupt_members: _Count
+    corrupt_bytes: _Count
+    truncated_tails: _Count
+    zero_fill_bytes: _Count
+    bytes: _Count
+    frontends: _Count
+    gaps: tuple[_Count, _Count]
+    seen: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def encode_comment(header: WindowHeader) -> str:
+    """The comment of a window that was just cut; frontends stand in it if there is room for all of them.
+
+    Raises:
+        ValueError: the header belongs to no cut, or its counts are beyond all reason.
+    """
+    if header.window is None or header.sha256 is None:
+        raise ValueError("only a window that was cut has a comment")
+    completeness = header.completeness
+    comment = _Comment(
+        v=VERSION,
+        start=header.window.start_ms,
+        end=header.window.end_ms,
+        cutoff=header.window.cutoff_ms,
+        uid=header.deployment_uid,
+        sha256=header.sha256,
+        frontends=completeness.frontends,
+        gaps=(completeness.gap_count, completeness.gap_ms),
+        **asdict(header.counts),
+    )
+    if completeness.fingerprints is not None:
+        comment.seen = "".join(completeness.fingerprints)
+        if len(text := msgspec.json.encode(comment)) <= MAXIMUM_COMMENT:
+            return text.decode()
+        comment.seen = msgspec.UNSET
+    return msgspec.json.encode(comment).decode()
+
+
+def decode_comment(comment: bytes) -> WindowHeader | None:
+    """What `encode_comment` wrote; None for anything else, another version's comment included."""
+    try:
+        facts = msgspec.json.decode(comment, type=_Comment)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    counts = Counts(**{field.name: getattr(facts, field.name) for field in fields(Counts)})
+    return WindowHeader(
+        window=Window(facts.start, facts.end, facts.cutoff),
+        deployment_uid=facts.uid,
+        sha256=facts.sha256,
+        counts=counts,
+        completeness=Completeness(
+            rows=facts.rows,
+            frontends=facts.frontends,
+            fingerprints=None if facts.seen is msgspec.UNSET else _fingerprints(facts.seen),
+            gap_count=facts.gaps[0],
+            gap_ms=facts.gaps[1],
+        ),
+    )
+
+
+def _fingerprints(seen: str) -> tuple[str, ...]:
+    return tuple(seen[at : at + FINGERPRINT_LENGTH] for at in range(0, len(seen), FINGERPRINT_LENGTH))

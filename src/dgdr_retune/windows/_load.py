@@ -1,0 +1,187 @@
+"""Reading a published window: its header alone, or all of it, checked."""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from dgdr_retune.windows._backend import Backend
+from dgdr_retune.windows._completeness import Completeness
+from dgdr_retune.windows._counts import Counts
+from dgdr_retune.windows._errors import WindowCorruptError
+from dgdr_retune.windows._filesystem import Filesystem
+from dgdr_retune.windows._gzip import MAXIMUM_HEADER, comment_of
+from dgdr_retune.windows._header import WindowHeader, decode_comment
+from dgdr_retune.windows._judge import judge
+from dgdr_retune.windows._member import Limits
+from dgdr_retune.windows._row import Row, lines_of
+from dgdr_retune.windows._source import Source
+from dgdr_retune.windows._walk import Verdict, blocks, walk
+
+READ_WINDOW: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_ADVICE: Final = "remove it, so that it is cut again"
+
+
+@frozen
+class LoadedWindow:
+    """A published window that was checked as a whole.
+
+    Attributes:
+        path: of its file; the rows are read from there, and checked again, each time they are asked for.
+        header: what it says about itself.
+    """
+
+    path: Path
+    header: WindowHeader
+
+    def lines(self) -> Iterator[bytes]:
+        """The rows as they were recorded, without line ends, in the order (start, end, request id).
+
+        Raises:
+            WindowCorruptError: at the end, if the file has changed since it was loaded.
+        """
+        digest = hashlib.sha256()
+        with _open(self.path) as source:
+            for block in _content(self.path, source):
+                digest.update(block)
+                for _, line in lines_of(block):
+                    yield line
+        if self.header.sha256 not in (None, digest.hexdigest()):
+            raise _corrupt(self.path, "it has changed since it was loaded")
+
+    def rows(self) -> Iterator[Row]:
+        """What the rows say, in the order of `lines`.
+
+        Raises:
+            WindowCorruptError: as `lines`, and for a row that is not valid.
+        """
+        return decode_rows(self.lines())
+
+
+def decode_rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """What rows say.
+
+    Raises:
+        WindowCorruptError: at a row that is not valid.
+    """
+    for number, line in enumerate(lines, 1):
+        row = judge(line)
+        if not isinstance(row, Row):
+            raise WindowCorruptError(f"row {number} of a window is not one that a replay takes ({row})")
+        yield row
+
+
+def read_header(path: str | os.PathLike[str]) -> WindowHeader:
+    """What a published window says about itself, from its first bytes; a file that says nothing is read and counted.
+
+    Raises:
+        WindowCorruptError: it is no regular file, or says nothing and is not whole.
+        OSError: as the system says.
+    """
+    path = Path(path)
+    with _open(path) as source:
+        return header_of(source, path=path)
+
+
+def load_window(path: str | os.PathLike[str]) -> LoadedWindow:
+    """A published window, whole and checked: CRC, row count and digest; of a file that says nothing, every row.
+
+    Raises:
+        WindowCorruptError: it does not hold what it says, or a row that no replay would take.
+        OSError: as the system says.
+    """
+    path = Path(path)
+    with _open(path) as source:
+        header = decode_comment(_comment(source))
+        if header is None:
+            return LoadedWindow(path, _count(path, source))
+        digest = hashlib.sha256()
+        rows = 0
+        for block in _content(path, source):
+            digest.update(block)
+            rows += block.count(b"\n")
+        if digest.hexdigest() != header.sha256:
+            raise _corrupt(path, "its rows are not those that its header names")
+        if rows != header.counts.rows:
+            raise _corrupt(path, f"it has {rows} rows, its header says {header.counts.rows}")
+        return LoadedWindow(path, header)
+
+
+def header_of(source: Source, *, path: Path) -> WindowHeader:
+    """As `read_header`, of an open file."""
+    return decode_comment(_comment(source)) or _count(path, source)
+
+
+def source_of(filesystem: Filesystem, descriptor: int, *, path: Path) -> Source:
+    """An open file's bytes.
+
+    Raises:
+        WindowCorruptError: it is no regular file.
+    """
+    status = filesystem.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise _corrupt(path, "it is no regular file")
+    return Source(lambda size, offset: filesystem.read(descriptor, size, offset), status.st_size)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Source]:
+    filesystem = Filesystem()
+    try:
+        descriptor = filesystem.open(str(path), READ_WINDOW)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _corrupt(path, "it is a link") from None
+        raise
+    try:
+        yield source_of(filesystem, descriptor, path=path)
+    finally:
+        filesystem.close(descriptor)
+
+
+def _comment(source: Source) -> bytes:
+    return comment_of(source.view(0, MAXIMUM_HEADER).tobytes()) or b""
+
+
+def _content(path: Path, source: Source) -> Iterator[bytes]:
+    backend = Backend.fastest()
+    try:
+        for stretch in walk(source, backend=backend, limits=Limits()):
+            if stretch.verdict is not Verdict.INTACT:
+                raise _corrupt(path, f"{stretch.verdict} at byte {stretch.start}")
+            for _, block in blocks(source, stretch, backend=backend):
+                yield block
+    except EOFError:
+        raise _corrupt(path, "it has become shorter while it was read") from None
+
+
+def _count(path: Path, source: Source) -> WindowHeader:
+    rows = 0
+    ids: set[bytes] = set()
+    block_sizes: set[int] = set()
+    for block in _content(path, source):
+        for row in decode_rows(line for _, line in lines_of(block)):
+            rows += 1
+            ids.add(hashlib.blake2b(row.request_id.encode(), digest_size=16).digest())
+            block_sizes.add(row.block_size)
+            if row.agent:
+                raise _corrupt(path, f"row {rows} belongs to an agent's session")
+    if rows == 0 or len(ids) != rows or len(block_sizes) != 1:
+        raise _corrupt(path, f"{rows} rows with {len(ids)} request ids and {len(block_sizes)} block sizes")
+    return WindowHeader(
+        window=None,
+        deployment_uid="",
+        sha256=None,
+        counts=Counts(rows=rows),
+        completeness=Completeness(rows=rows, frontends=0, fingerprints=None, gap_count=0, gap_ms=0),
+    )
+
+
+def _corrupt(path: Path, what: str) -> WindowCorruptError:
+    return WindowCorruptError(f"{ascii(str(path))[1:-1]}: {what}: {_ADVICE}")

@@ -1,0 +1,115 @@
+"""Pass one of a cut: which rows belong to the window."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+from attrs import Factory, define
+from numpy.typing import NDArray
+
+from dgdr_retune.windows._backend import Backend
+from dgdr_retune.windows._errors import CutError
+from dgdr_retune.windows._filesystem import Filesystem
+from dgdr_retune.windows._judge import judge
+from dgdr_retune.windows._member import Limits
+from dgdr_retune.windows._request import CutRequest
+from dgdr_retune.windows._row import Refusal, Row
+from dgdr_retune.windows._scan import Damage, scan
+from dgdr_retune.windows._segments import OpenSegment, Segment, VanishedError, open_segment
+from dgdr_retune.windows._table import Table
+
+
+@define
+class Selection:
+    """What pass one found.
+
+    Attributes:
+        segments: those that were read, in order; the table's members name them by their place here.
+        table: rows that arrived in the window and ended by its cutoff.
+        censored: rows that arrived in the window and ended later.
+        refusals: rows that are not used, by reason.
+        damage: what the segments are made of.
+    """
+
+    segments: list[Segment] = Factory(list)
+    table: Table = Factory(Table)
+    censored: int = 0
+    refusals: Counter[Refusal] = Factory(Counter)
+    damage: Damage = Factory(Damage)
+
+    def arrivals(self) -> dict[str, NDArray[np.uint64]]:
+        """When the selected rows arrived, unix milliseconds, by frontend."""
+        rows = self.table.rows()
+        pods = sorted({segment.pod for segment in self.segments})
+        pod_of_segment = np.array([pods.index(segment.pod) for segment in self.segments], np.int64)
+        pod_of_member = pod_of_segment[np.array(self.table.member_segment, np.int64)]
+        pod_of_row = pod_of_member[rows["member"]]
+        return {pod: rows["start"][pod_of_row == number] for number, pod in enumerate(pods)}
+
+
+def select(
+    filesystem: Filesystem,
+    listed: Iterable[Segment],
+    *,
+    segments: int,
+    request: CutRequest,
+    backend: Backend,
+    limits: Limits,
+) -> Selection:
+    """Read `listed` below the open directory `segments`; one that vanishes leaves no trace.
+
+    Raises:
+        CutError: `window_too_large`, `segments_unreadable`, `segments_changed`.
+    """
+    selection = Selection()
+    written_since_s = request.window.start_ms / 1000 - request.mtime_margin_s
+    for segment in listed:
+        mark = selection.table.mark()
+        try:
+            with open_segment(filesystem, segment, segments=segments) as opened:
+                if opened.modified_s >= written_since_s:
+                    _select_from(opened, segment, selection, request=request, backend=backend, limits=limits)
+        except VanishedError:
+            selection.table.rewind(mark)
+    return selection
+
+
+def _select_from(
+    opened: OpenSegment,
+    segment: Segment,
+    selection: Selection,
+    *,
+    request: CutRequest,
+    backend: Backend,
+    limits: Limits,
+) -> None:
+    start_ms, end_ms, cutoff_ms = request.window.start_ms, request.window.end_ms, request.window.cutoff_ms
+    table = selection.table
+    refusals: Counter[Refusal] = Counter()
+    damage = Damage()
+    censored = 0
+    current = None
+    for member, offset, line in scan(opened.source, backend=backend, limits=limits, damage=damage):
+        row = judge(line)
+        if not isinstance(row, Row):
+            refusals[row] += 1
+            continue
+        if not start_ms <= row.received_ms < end_ms:
+            continue
+        if row.event_time_ms > cutoff_ms:
+            censored += 1
+            continue
+        if member is not current:
+            table.add_member(segment=len(selection.segments), start=member.start, crc=member.crc)
+            current = member
+        table.append(row, offset=offset, length=len(line))
+        if len(table) > request.maximum_rows:
+            raise CutError(
+                "window_too_large",
+                f"more than {request.maximum_rows} requests arrived in the window: "
+                "shorten the interval, or raise the limit if the memory is there (45 bytes a row)",
+            )
+    selection.segments.append(segment)
+    selection.refusals.update(refusals)
+    selection.damage.merge(damage)
+    selection.censored += censored

@@ -1,0 +1,134 @@
+"""The rows of a window as 45 bytes each, and the order in which they are published."""
+
+import hashlib
+import struct
+from array import array
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from dgdr_retune.windows._row import Row
+
+_PACKED: Final = struct.Struct("<QQ16sIIIB")
+_FIELDS: Final = np.dtype(
+    [
+        ("start", "<u8"),
+        ("end", "<u8"),
+        ("id_low", "<u8"),
+        ("id_high", "<u8"),
+        ("member", "<u4"),
+        ("offset", "<u4"),
+        ("length", "<u4"),
+        ("flags", "u1"),
+    ]
+)
+_AGENT: Final = 1
+_MOST_BLOCK_SIZES: Final = 127
+"""So many can be told apart; a window may have one."""
+
+Rows = NDArray[np.void]
+Order = NDArray[np.intp]
+
+
+class Table:
+    """Rows as they were read: by pod, segment, member and line.
+
+    `members` of the rows are numbered in that order too; of each it keeps where it stands and its CRC32, which it must
+    still have when it is read again.
+    """
+
+    def __init__(self) -> None:
+        self._rows = bytearray()
+        self._block_sizes: dict[int, int] = {}
+        self.member_segment = array("I")
+        self.member_start = array("Q")
+        self.member_crc = array("I")
+
+    def __len__(self) -> int:
+        return len(self._rows) // _PACKED.size
+
+    def add_member(self, *, segment: int, start: int, crc: int) -> None:
+        """Rows appended from now on stand in this member."""
+        self.member_segment.append(segment)
+        self.member_start.append(start)
+        self.member_crc.append(crc)
+
+    def append(self, row: Row, *, offset: int, length: int) -> None:
+        """One row of the member that was added last."""
+        block_size = self._block_sizes.setdefault(row.block_size, len(self._block_sizes))
+        self._rows += _PACKED.pack(
+            row.received_ms,
+            row.end_ms,
+            hashlib.blake2b(row.request_id.encode(), digest_size=16).digest(),
+            len(self.member_segment) - 1,
+            offset,
+            length,
+            min(block_size, _MOST_BLOCK_SIZES) << 1 | row.agent,
+        )
+
+    def mark(self) -> tuple[int, int]:
+        """Where the table ends now, for `rewind`."""
+        return len(self._rows), len(self.member_segment)
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Forget what was added since."""
+        del self._rows[mark[0] :]
+        for column in (self.member_segment, self.member_start, self.member_crc):
+            del column[mark[1] :]
+
+    def rows(self) -> Rows:
+        """A view; nothing may be appended while it is used."""
+        return np.frombuffer(self._rows, _FIELDS)
+
+    def block_sizes(self, rows: Rows) -> list[int]:
+        """The block sizes of these rows, in the order in which they were first read."""
+        sizes = list(self._block_sizes)
+        return [sizes[index] for index in np.unique(rows["flags"] >> 1).tolist()]
+
+
+@frozen
+class Publication:
+    """Which rows are published.
+
+    Attributes:
+        order: their indices in the table, by start, end and, as far as that tells them apart, place.
+        duplicates: rows that repeat the request id of a row before them.
+    """
+
+    order: Order
+    duplicates: int
+
+
+def publication(rows: Rows) -> Publication:
+    """The first row of each request id in (start, end, place in the table), in that order."""
+    order = np.lexsort((rows["end"], rows["start"]))
+    repeats = _repeats(rows, order)
+    return Publication(order[~repeats], int(repeats.sum()))
+
+
+def ties(rows: Rows, order: Order) -> list[slice]:
+    """The runs of `order` whose rows have the same start and end."""
+    start, end = rows["start"][order], rows["end"][order]
+    same = (start[1:] == start[:-1]) & (end[1:] == end[:-1])
+    edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
+    return [slice(first, last + 1) for first, last in edges.reshape(-1, 2).tolist()]
+
+
+def agents(rows: Rows) -> int:
+    """How many rows belong to an agent's session."""
+    return int((rows["flags"] & _AGENT).sum())
+
+
+def _repeats(rows: Rows, order: Order) -> NDArray[np.bool_]:
+    repeats = np.zeros(len(order), np.bool_)
+    low = rows["id_low"][order]
+    ascending = np.sort(low)
+    if not (ascending[1:] == ascending[:-1]).any():
+        return repeats
+    high = rows["id_high"][order]
+    by_id = np.lexsort((high, low))
+    low, high = low[by_id], high[by_id]
+    repeats[by_id[1:][(low[1:] == low[:-1]) & (high[1:] == high[:-1])]] = True
+    return repeats
