@@ -48,14 +48,23 @@ def test_all_are_replayed_once_and_then_to_the_initial_number() -> None:
 
 
 def test_then_the_better_half_is_replayed_twice_as_often() -> None:
-    table = noisy(6)
-    table[[2, 5, 6]] -= 20
-    assert after(table, [4] * 7) == Batch(contenders=(2, 5, 6), start=4, stop=8)
-    table[5] += 10
-    table[6, :8] -= np.linspace(0, 5, 8)
-    batch = after(table, [8, 4, 8, 4, 4, 8, 8])
+    table = noisy(20)
+    table[2:21:2] -= 5
+    best = tuple(range(2, 21, 2))
+    assert after(table, [4] * 21) == Batch(contenders=best, start=4, stop=8)
+    counts = [8 if row in {0, *best} else 4 for row in range(21)]
+    batch = after(table, counts)
     assert batch is not None
-    assert (batch.contenders, batch.start, batch.stop) == ((2, 6), 8, 16)
+    assert (batch.start, batch.stop) == (8, 16)
+    assert len(batch.contenders) == 8
+    assert set(batch.contenders) < set(best)
+
+
+def test_the_last_eight_are_not_halved() -> None:
+    table = np.full((9, 32), 100.0)
+    table[1:] = 95 + np.arange(1, 9)[:, None] * np.resize([1, -1], 32)
+    for done, stop in ((4, 8), (8, 16), (16, 32)):
+        assert after(table, [done] * 9) == Batch(contenders=tuple(range(1, 9)), start=done, stop=stop)
 
 
 def test_nothing_is_replayed_more_often_than_the_maximum() -> None:
@@ -97,19 +106,19 @@ def test_when_all_have_failed_nothing_is_replayed() -> None:
 
 
 def test_level_candidates_stay_by_lowest_index() -> None:
-    table = noisy(7)
+    table = noisy(20)
     table[1:] = table[1] - 20
-    batch = after(table, [4] * 8)
+    batch = after(table, [4] * 21)
     assert batch is not None
-    assert batch.contenders == (1, 2, 3, 4)
+    assert batch.contenders == tuple(range(1, 11))
 
 
 def test_a_short_budget_keeps_as_many_contenders_as_it_takes_to_the_end() -> None:
     table = noisy(108)
-    # 10 contenders to 4, 5 to 8, 3 to 16, 2 to 32, each time with the baseline
-    cost = 11 * 3 + 6 * 4 + 4 * 8 + 3 * 16
-    assert planned_replays(10, 1, RULES) == cost
-    for affordable, kept in ((cost, 10), (cost - 1, 9), (0, 1), (-1, 1)):
+    # 20 contenders to 4, 10 to 8, 8 to 16, 8 to 32, each time with the baseline
+    cost = 21 * 3 + 11 * 4 + 9 * 8 + 9 * 16
+    assert planned_replays(20, 1, RULES) == cost
+    for affordable, kept in ((cost, 20), (cost - 1, 19), (0, 1), (-1, 1)):
         batch = after(table, [1] * 109, affordable=affordable)
         assert batch is not None
         best = 1 + np.argsort(table[1:, 0])[:kept]

@@ -125,7 +125,7 @@ def test_gaps_a_short_budget_and_an_unpaired_engine_are_said() -> None:
     assert decision.outcome == "recommended"
     unseen = "1 of 2 candidates were not replayed at all."
     assert decision.reasons[1:] == (
-        f"The budget of 60 s ended the sweep, so it rests on fewer replications than planned; {unseen}",
+        f"The budget of 60 s was too short for all replications that were planned; {unseen}",
         "The engine does not share random numbers among candidates, so intervals are wider.",
         "The recording has 2 gaps of 10 s or more, 31.2 s in all.",
     )

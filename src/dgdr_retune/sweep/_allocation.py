@@ -1,9 +1,10 @@
 """Which candidates are replayed next, and how often: a function of the scores so far and of what is affordable.
 
 Sequential halving (Z. Karnin, T. Koren, O. Somekh, "Almost optimal exploration in multi-armed bandits", 2013): every
-candidate gets the initial replications; then at most the better half gets twice as many, and so on up to the maximum.
-A candidate also leaves when its interval has no room for the margin, or when it is behind the leader by more than the
-noise between the two. Who leaves affects what is known of him, never whether an interval holds: see `_comparison`.
+candidate gets the initial replications; then the better half gets twice as many, and so on up to the maximum, but the
+last few are not halved further: a small grid is cheap. A candidate also leaves when its interval has no room for the
+margin, or when it is behind the leader by more than the noise between the two. Who leaves affects what is known of
+him, never whether an interval holds: see `_comparison`.
 """
 
 import numpy as np
@@ -16,6 +17,9 @@ from dgdr_retune.sweep._student import t_quantile
 
 BEHIND_TAIL = 0.01
 """Error probability of dropping a contender that is in truth level with the leader."""
+
+SPARED = 8
+"""As many contenders are never dropped for being in the worse half alone."""
 
 
 @frozen
@@ -66,14 +70,14 @@ def next_batch(scores: Scores, comparison: Comparison, rules: Rules, affordable:
 
 
 def planned_replays(contenders: int, done: int, rules: Rules) -> int:
-    """Replays from here to the end if each stage halves the contenders; fewer when some leave early."""
+    """Replays from here to the end if nobody leaves but the worse half of each stage."""
     replays = 0
     while contenders and done < rules.maximum_replications:
         stop = _stage_end(done, rules)
         replays += (contenders + 1) * (stop - done)
         done = stop
         if done >= rules.initial_replications:
-            contenders = (contenders + 1) // 2
+            contenders = _better_part(contenders)
     return replays
 
 
@@ -93,9 +97,13 @@ def _contenders(standing: NDArray[np.intp], scores: Scores, comparison: Comparis
     if not len(standing):
         return standing
     order = np.lexsort((standing, -comparison.gain[standing]))
-    half = standing[order][: (len(standing) + 1) // 2]
-    open_ended = comparison.upper[half] > rules.min_improvement_percentage
-    return half[open_ended & ~_behind(half, scores)]
+    better = standing[order][: _better_part(len(standing))]
+    open_ended = comparison.upper[better] > rules.min_improvement_percentage
+    return better[open_ended & ~_behind(better, scores)]
+
+
+def _better_part(contenders: int) -> int:
+    return min(contenders, max(SPARED, (contenders + 1) // 2))
 
 
 def _behind(ranked: NDArray[np.intp], scores: Scores) -> NDArray[np.bool_]:

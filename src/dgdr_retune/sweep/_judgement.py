@@ -17,8 +17,7 @@ def decide(sweep: Sweep, completeness: Completeness, demands: Demands) -> Decisi
     """Judge a sweep of a window.
 
     The candidate whose interval has the highest lower end is recommended if that end exceeds the margin (ties: the
-    lowest grid index), unless the window falls short of what
-    is demanded of it.
+    lowest grid index), unless the window falls short of what is demanded of it.
     """
     comparison = compare_sweep(sweep)
     baseline = standing(sweep, comparison, sweep.baseline)

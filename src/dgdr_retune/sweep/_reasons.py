@@ -22,10 +22,10 @@ def verdict(sweep: Sweep, best: Standing | None, *, proven: bool) -> str:
             f"With the parameters in force {objective} is 0, so no improvement can be given in percent, and nothing "
             f"is proven; the best-ranked candidate ({name}) reaches {best.score:.4g} {objective.unit}."
         )
-    measured = f"{objective} by {best.improvement:.2f} % ({_interval(sweep, best)})"
+    measured = f"{best.improvement:.2f} % ({_interval(sweep, best)})"
     if proven:
-        return f"The candidate {name} improves {measured}, which is proven to be {margin}."
-    return f"No candidate is proven to improve {objective} by {margin}; the best-ranked ({name}) improves {measured}."
+        return f"The candidate {name} improves {objective} by {measured}, which is proven to be {margin}."
+    return f"No candidate is proven to improve {objective} by {margin}; the best-ranked ({name}) is at {measured}."
 
 
 def held_back(shortfalls: Sequence[Shortfall], shown: int = 5) -> list[str]:
@@ -45,7 +45,7 @@ def remarks(sweep: Sweep, others: Sequence[Standing], completeness: Completeness
     if sweep.exhausted:
         unseen = sum(not other.replications and other.failure is None for other in others)
         said.append(
-            f"The budget of {sweep.budget_s:g} s ended the sweep, so it rests on fewer replications than planned"
+            f"The budget of {sweep.budget_s:g} s was too short for all replications that were planned"
             + (f"; {unseen} of {len(others)} candidates were not replayed at all." if unseen else ".")
         )
     if not sweep.paired:
