@@ -6,9 +6,11 @@ from dgdr_retune.windows._counts import Counts
 from dgdr_retune.windows._cut import Cut, cut
 from dgdr_retune.windows._errors import CutError, CutFailure, UnsafePathError, WindowCorruptError, WindowError
 from dgdr_retune.windows._header import WindowHeader
+from dgdr_retune.windows._inspect import Inspection, PodReport, SegmentReport, inspect, newest_window
 from dgdr_retune.windows._load import LoadedWindow, decode_rows, load_window, read_header
 from dgdr_retune.windows._request import CutRequest, Place
 from dgdr_retune.windows._row import Row
+from dgdr_retune.windows._scan import Damage
 from dgdr_retune.windows._window import Window
 
 __all__ = [
@@ -19,10 +21,14 @@ __all__ = [
     "CutError",
     "CutFailure",
     "CutRequest",
+    "Damage",
     "Gap",
+    "Inspection",
     "LoadedWindow",
     "Place",
+    "PodReport",
     "Row",
+    "SegmentReport",
     "Shortfall",
     "UnsafePathError",
     "Window",
@@ -32,6 +38,8 @@ __all__ = [
     "cut",
     "cut_in_child",
     "decode_rows",
+    "inspect",
     "load_window",
+    "newest_window",
     "read_header",
 ]

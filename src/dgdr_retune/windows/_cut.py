@@ -1,7 +1,7 @@
 """Cutting a window: from the segments of every frontend to one published file."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +20,7 @@ from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._publish import publish, sweep
 from dgdr_retune.windows._request import CutRequest
 from dgdr_retune.windows._row import Refusal
-from dgdr_retune.windows._segments import VANISHED, list_segments
+from dgdr_retune.windows._segments import VANISHED, list_segments, open_recordings
 from dgdr_retune.windows._select import Selection, select
 from dgdr_retune.windows._storage import storing
 from dgdr_retune.windows._table import Order, agents, publication
@@ -91,7 +91,7 @@ class _Cutter:
     def run(self) -> Cut:
         if reused := self._reuse():
             return reused
-        with self._open_segments() as segments:
+        with open_recordings(self.filesystem, self.request.segments) as segments:
             listing = list_segments(self.filesystem, segments)
             selection = select(
                 self.filesystem,
@@ -148,17 +148,6 @@ class _Cutter:
             descriptor = self.filesystem.open(self._file, READ_WINDOW, directory=directory)
             stack.callback(self.filesystem.close, descriptor)
             return header_of(source_of(self.filesystem, descriptor, path=self._path), path=self._path)
-
-    @contextmanager
-    def _open_segments(self) -> Iterator[int]:
-        try:
-            with open_place(self.filesystem, self.request.segments) as segments:
-                yield segments
-        except OSError as error:
-            raise CutError(
-                "segments_unreadable",
-                f"{self.request.segments}: {error.strerror}: the cutter must be able to read all that is recorded",
-            ) from error
 
     def _header(self, selection: Selection) -> tuple[WindowHeader, Order]:
         rows = selection.table.rows()

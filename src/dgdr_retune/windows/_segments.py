@@ -9,14 +9,16 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 from attrs import frozen
 
-from dgdr_retune.windows._directories import open_directory
+from dgdr_retune.windows._directories import open_directory, open_place
 from dgdr_retune.windows._errors import CutError, UnsafePathError
 from dgdr_retune.windows._filesystem import Filesystem
 from dgdr_retune.windows._names import is_subdomain, segment_index
+from dgdr_retune.windows._request import Place
 from dgdr_retune.windows._source import Source
 
 VANISHED: Final = frozenset({errno.ENOENT, errno.ESTALE})
@@ -76,6 +78,23 @@ def list_segments(filesystem: Filesystem, segments: int) -> Listing:
             else:
                 found.append(Segment(pod, index, name))
     return Listing(tuple(sorted(found)), tuple(pods), tuple(sorted(ignored)))
+
+
+@contextmanager
+def open_recordings(filesystem: Filesystem, place: Place) -> Iterator[int]:
+    """A descriptor of the directory that has one directory for each frontend pod.
+
+    Raises:
+        CutError: `segments_unreadable`; also for what is read below it.
+        UnsafePathError: the path must not be used, or leads over a link.
+    """
+    try:
+        with open_place(filesystem, place) as recordings:
+            yield recordings
+    except OSError as error:
+        path = ascii(str(Path(place.root, place.below)))[1:-1]
+        message = f"{path}: {error.strerror}: give the directory that has one directory for each frontend pod"
+        raise CutError("segments_unreadable", message) from error
 
 
 class OpenSegment:

@@ -21,3 +21,9 @@ class Window:
     def ending_at(cls, end_ms: int, *, interval_s: int, grace_s: int) -> Self:
         """The window of one interval that ends at `end_ms`."""
         return cls(start_ms=end_ms - interval_s * 1000, end_ms=end_ms, cutoff_ms=end_ms + grace_s * 1000)
+
+    @classmethod
+    def containing(cls, time_ms: int, *, interval_s: int, grace_s: int) -> Self:
+        """The epoch-aligned window that `time_ms` falls in."""
+        interval_ms = interval_s * 1000
+        return cls.ending_at(time_ms - time_ms % interval_ms + interval_ms, interval_s=interval_s, grace_s=grace_s)
