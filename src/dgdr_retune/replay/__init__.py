@@ -1,5 +1,7 @@
 """A window as columns, and the engines that replay it."""
 
+from dgdr_retune.replay._built_in import BuiltInEngine
+from dgdr_retune.replay._dynamo import DynamoEngine
 from dgdr_retune.replay._engine import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Sla
 from dgdr_retune.replay._engine_section import EngineSection
 from dgdr_retune.replay._errors import (
@@ -9,6 +11,8 @@ from dgdr_retune.replay._errors import (
     ReplayError,
     TraceError,
 )
+from dgdr_retune.replay._load import load_trace
+from dgdr_retune.replay._sharing import TraceHandle, attach, share
 from dgdr_retune.replay._specification import (
     EngineSpecification,
     FixedTiming,
@@ -16,9 +20,11 @@ from dgdr_retune.replay._specification import (
     Timing,
     WorkerSpecification,
 )
-from dgdr_retune.replay._trace import Trace
+from dgdr_retune.replay._trace import Trace, trace_of
 
 __all__ = [
+    "BuiltInEngine",
+    "DynamoEngine",
     "EngineFailedError",
     "EngineSection",
     "EngineSectionError",
@@ -36,5 +42,10 @@ __all__ = [
     "Timing",
     "Trace",
     "TraceError",
+    "TraceHandle",
     "WorkerSpecification",
+    "attach",
+    "load_trace",
+    "share",
+    "trace_of",
 ]

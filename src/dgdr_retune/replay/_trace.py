@@ -1,8 +1,15 @@
 """A window's requests as columns."""
 
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, Protocol
+
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
+from dgdr_retune.replay._errors import TraceError
 
 
 @frozen(eq=False)
@@ -30,3 +37,82 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.arrival_ms)
+
+
+class RowLike(Protocol):
+    """What a trace takes from a row of a window."""
+
+    @property
+    def received_ms(self) -> int:
+        """Arrival, unix milliseconds."""
+        ...
+
+    @property
+    def block_size(self) -> int:
+        """Tokens per KV block."""
+        ...
+
+    @property
+    def input_length(self) -> int:
+        """Prompt tokens."""
+        ...
+
+    @property
+    def output_tokens(self) -> int:
+        """Generated tokens."""
+        ...
+
+    @property
+    def hashes(self) -> list[int]:
+        """One per prompt block."""
+        ...
+
+
+def trace_of(rows: Iterable[RowLike]) -> Trace:
+    """The columns of valid rows in replay order.
+
+    Raises:
+        TraceError: there is no row, the rows differ in block size, or are not in order of arrival.
+    """
+    arrival_ms = array("q")
+    input_length = array("i")
+    output_length = array("i")
+    hash_start = array("q", [0])
+    hashes = array("Q")
+    block_sizes = set()
+    for row in rows:
+        if arrival_ms and row.received_ms < arrival_ms[-1]:
+            raise TraceError(
+                f"row {len(arrival_ms) + 1} arrives before the row above it: sort the window, or cut it again"
+            )
+        arrival_ms.append(row.received_ms)
+        input_length.append(row.input_length)
+        output_length.append(row.output_tokens)
+        hashes.extend(row.hashes)
+        hash_start.append(len(hashes))
+        block_sizes.add(row.block_size)
+    if not arrival_ms:
+        raise TraceError("the window has no request: wait for traffic, or choose another window")
+    if len(block_sizes) > 1:
+        raise TraceError(f"the window mixes KV block sizes {sorted(block_sizes)}: cut one model's frontends at a time")
+    return Trace(
+        block_size=block_sizes.pop(),
+        arrival_ms=_column(arrival_ms, np.int64),
+        input_length=_column(input_length, np.int32),
+        output_length=_column(output_length, np.int32),
+        hash_start=_column(hash_start, np.int64),
+        hashes=_column(hashes, np.uint64),
+    )
+
+
+def row_hashes(trace: Trace) -> Iterator[list[int]]:
+    """The hashes of each request."""
+    bounds = trace.hash_start.tolist()
+    for start, end in pairwise(bounds):
+        yield trace.hashes[start:end].tolist()
+
+
+def _column(values: "array[Any]", dtype: type[np.generic]) -> NDArray[Any]:
+    column = np.frombuffer(values, dtype=dtype)
+    column.flags.writeable = False
+    return column

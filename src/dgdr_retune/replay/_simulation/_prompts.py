@@ -18,6 +18,7 @@ from dgdr_retune.replay._simulation._state import (
     COMPLETING,
     COMPUTED,
     COPIES,
+    END,
     FIRST_COPY,
     FOLLOWING,
     GENERATED,
@@ -35,6 +36,7 @@ from dgdr_retune.replay._simulation._state import (
     ROW,
     RUNNING,
     SPARE_COPIES,
+    TIMES_SIZE,
     WAITING_FIRST,
     WAITING_LAST,
     State,
@@ -88,7 +90,7 @@ def continue_prompt(state: State, worker: int, now_ms: float) -> None:
 
 
 @kernel
-def admit_waiting(state: State, worker: int) -> None:
+def admit_waiting(state: State, worker: int, now_ms: float) -> None:
     """Waiting requests in line, as long as there are sequences, blocks and tokens for the next."""
     shape = state.shape
     workers = state.workers
@@ -99,6 +101,7 @@ def admit_waiting(state: State, worker: int) -> None:
         if state.requests[row * REQUEST_SIZE + LIMIT] < 0:
             leave_waiting(state, worker, row)
             finish(state, worker, row)
+            state.times[row * TIMES_SIZE + END] = now_ms
             continue
         known = state.input_length[row] + state.requests[row * REQUEST_SIZE + GENERATED]
         hits = find_prefix(state, worker, row, known)

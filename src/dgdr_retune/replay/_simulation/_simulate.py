@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from attrs import frozen
-from numpy.typing import NDArray
 
 from dgdr_retune.replay._engine import RouterParameters, Scenario
+from dgdr_retune.replay._outcome import Outcome
 from dgdr_retune.replay._simulation._compile import COMPILED, kernel_entry, sources_digest
 from dgdr_retune.replay._simulation._layout import initial_state, with_more_entries
 from dgdr_retune.replay._simulation._loop import DONE, run
@@ -17,6 +16,7 @@ from dgdr_retune.replay._simulation._state import (
     FIRST_TOKEN,
     GAPS,
     GENERATED,
+    LIMIT,
     REQUEST_SIZE,
     REUSED_FIRST,
     REUSED_MOST,
@@ -26,39 +26,6 @@ from dgdr_retune.replay._simulation._state import (
     State,
 )
 from dgdr_retune.replay._trace import Trace
-
-
-@frozen(eq=False)
-class Outcome:
-    """What a replay did, by row; float64 milliseconds since the first arrival, NaN where there was no such token.
-
-    Attributes:
-        arrival_ms: when each request arrived.
-        first_token_ms: its first token.
-        second_token_ms: its second token.
-        end_ms: its last token, or its end if it had none; NaN if its worker refused it.
-        worker: where the router sent it.
-        output_length: tokens that it generated.
-        reused_first: prompt tokens found cached at its first admission; -1 without one.
-        reused_most: known tokens found cached at the best of its admissions.
-        gap_ms: gaps between consecutive tokens of a request.
-        gap_tokens: how many tokens had each of these gaps.
-        committed_prefill_tokens: tokens computed in prompts, those computed again after a preemption included.
-        admissions: requests admitted, again after a preemption included.
-    """
-
-    arrival_ms: NDArray[np.float64]
-    first_token_ms: NDArray[np.float64]
-    second_token_ms: NDArray[np.float64]
-    end_ms: NDArray[np.float64]
-    worker: NDArray[np.int64]
-    output_length: NDArray[np.int64]
-    reused_first: NDArray[np.int64]
-    reused_most: NDArray[np.int64]
-    gap_ms: NDArray[np.float64]
-    gap_tokens: NDArray[np.int32]
-    committed_prefill_tokens: int
-    admissions: int
 
 
 def simulate(trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> Outcome:
@@ -89,6 +56,7 @@ def _outcome(trace: Trace, scenario: Scenario, state: State) -> Outcome:
         first_token_ms=times[:, FIRST_TOKEN],
         second_token_ms=times[:, SECOND_TOKEN],
         end_ms=times[:, END],
+        refused=requests[:, LIMIT] < 0,
         worker=requests[:, WORKER],
         output_length=requests[:, GENERATED],
         reused_first=requests[:, REUSED_FIRST],

@@ -73,7 +73,7 @@ def start_pass(state: State, worker: int, now_ms: float) -> None:
     if workers[at + PREFILLING] >= 0 and scratch[BUDGET] > 0:
         continue_prompt(state, worker, now_ms)
     if scratch[PREEMPTED] == 0:
-        admit_waiting(state, worker)
+        admit_waiting(state, worker, now_ms)
     end_ms = now_ms + prefill_ms(state.policy, scratch[PROMPTS], scratch[PROMPT_ENDS], scratch[PROMPT_STARTS])
     context_tokens = workers[at + CONTEXT_TOKENS] + resumed_tokens(state)
     if context_tokens > 0:

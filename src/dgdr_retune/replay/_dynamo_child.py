@@ -1,0 +1,120 @@
+"""The child process in which Dynamo's replay runtime works for `DynamoEngine`.
+
+Started as `python -m dgdr_retune.replay._dynamo_child TRACE PARENT` with the number of an inherited file of trace
+records and the parent's process id. Writes lines of JSON to what was its stdout: `Ready`, then an `Answer` for each
+`Replay` that it reads from stdin, until that ends. What the runtime itself prints goes to stderr.
+"""
+
+import ctypes
+import inspect
+import os
+import signal
+import sys
+from typing import Any
+
+import msgspec
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Replay(msgspec.Struct):
+    """One replay: the arguments of the runtime's call, but for its trace."""
+
+    engine: dict[str, Any]
+    router: dict[str, float]
+    workers: int
+    speedup: float
+    ttft_ms: float | None
+    itl_ms: float | None
+    e2e_ms: float | None
+    per_request: bool
+
+
+class PerRequest(msgspec.Struct):
+    """What the runtime says about one request; times in simulated milliseconds."""
+
+    arrival_time_ms: float
+    input_length: int
+    requested_output_length: int
+    ttft_ms: float | None
+    itl_ms: float | None
+    e2e_latency_ms: float | None
+
+
+class Ready(msgspec.Struct):
+    """What the installed runtime can do, or why it cannot be used."""
+
+    deterministic: bool = False
+    error: str = ""
+
+
+class Answer(msgspec.Struct):
+    """The runtime's summary without what is no number, or why there is none."""
+
+    summary: dict[str, float] = {}
+    per_request: list[PerRequest] = []
+    error: str = ""
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the parent until it closes stdin."""
+    trace, parent = map(int, arguments)
+    _die_with(parent)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    ready = _look()
+    answers.write(msgspec.json.encode(ready) + b"\n")
+    decode = msgspec.json.Decoder(Replay).decode
+    for line in sys.stdin.buffer:
+        answer = _answer(f"/proc/self/fd/{trace}", decode(line), deterministic=ready.deterministic)
+        answers.write(msgspec.json.encode(answer) + b"\n")
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, even in the middle of native code."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the line above
+        raise SystemExit
+
+
+def _look() -> Ready:
+    try:
+        from dynamo import _core  # noqa: PLC0415 -- its failure is an answer
+    except ImportError as error:
+        return Ready(error=str(error))
+    return Ready(deterministic="_deterministic" in inspect.signature(_core.run_mocker_trace_replay).parameters)
+
+
+def _answer(trace: str, replay: Replay, *, deterministic: bool) -> Answer:
+    try:
+        return _replay(trace, replay, deterministic=deterministic)
+    except Exception as error:  # noqa: BLE001 -- whatever the runtime raises is the answer to this replay
+        return Answer(error=f"{type(error).__name__}: {error}")
+
+
+def _replay(trace: str, replay: Replay, *, deterministic: bool) -> Answer:
+    from dynamo import _core  # noqa: PLC0415 -- see `_look`
+    from dynamo.llm import KvRouterConfig  # noqa: PLC0415 -- see `_look`
+
+    runtime: Any = _core
+    result = runtime.run_mocker_trace_replay(
+        [trace],
+        trace_format="dynamo",
+        num_workers=replay.workers,
+        router_mode="kv_router",
+        router_config=KvRouterConfig.from_json(msgspec.json.encode(replay.router).decode()),
+        extra_engine_args=runtime._normalize_mocker_config(replay.engine),  # noqa: SLF001 -- the only way in
+        arrival_speedup_ratio=replay.speedup,
+        sla_ttft_ms=replay.ttft_ms,
+        sla_itl_ms=replay.itl_ms,
+        sla_e2e_ms=replay.e2e_ms,
+        capture_per_request=replay.per_request,
+        **({"_deterministic": True} if deterministic else {}),
+    )
+    summary = {name: value for name, value in result.summary.items() if isinstance(value, int | float)}
+    rows = msgspec.convert(result.per_request or [], list[PerRequest])
+    return Answer(summary=summary, per_request=rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
