@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -16,7 +16,7 @@ from typing import Literal, Self
 import msgspec
 from attrs import define, field, frozen
 
-from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace
+from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace, share
 from dgdr_retune.sweep._executor import Failure, Job, JobFailed, JobOutcome, Replayed
 from dgdr_retune.sweep._worker import LENGTH_BYTES, Answer, frame
 
@@ -42,6 +42,7 @@ class LocalExecutor:
     trace: Trace
     scenario: Scenario
     processes: int | Literal["auto"] = "auto"
+    _shared: ExitStack = field(init=False, factory=ExitStack)
     _setup: bytes = field(init=False, default=b"")
     _workers: dict[int, "_Worker"] = field(init=False, factory=dict)
 
@@ -61,7 +62,8 @@ class LocalExecutor:
         return len(os.sched_getaffinity(0)) if self.processes == "auto" else self.processes
 
     async def __aenter__(self) -> Self:
-        self._setup = frame(pickle.dumps((self.replay_engine, self.scenario, self.trace)))
+        handle = self._shared.enter_context(share(self.trace))
+        self._setup = frame(pickle.dumps((self.replay_engine, self.scenario, handle)))
         return self
 
     async def __aexit__(
@@ -69,6 +71,7 @@ class LocalExecutor:
     ) -> None:
         for slot in list(self._workers):
             self._workers.pop(slot).kill()
+        self._shared.close()
 
     async def replay(self, jobs: Sequence[Job], report: Callable[[JobOutcome], None]) -> None:
         """Report an outcome for each job; see `Executor`."""

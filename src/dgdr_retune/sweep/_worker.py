@@ -2,8 +2,8 @@
 
 Started as `python -m dgdr_retune.sweep._worker SOCKET PARENT` with the number of an inherited socket and the parent's
 process id. Every message on the socket is a frame: four bytes of length, big-endian, then the content. The parent
-sends a pickle of (engine, scenario, trace) and then one of (router, replication) for each job, which get one answer
-each in MessagePack: nothing that a worker sends is unpickled.
+sends a pickle of (engine, scenario, handle of the shared trace) and then one of (router, replication) for each job.
+Each job gets one answer, in MessagePack: nothing that a worker sends is unpickled.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from time import perf_counter
 
 import msgspec
 
-from dgdr_retune.replay import Metrics, ReplayEngine, ReplayError, RouterParameters, Scenario, Trace
+from dgdr_retune.replay import Metrics, ReplayEngine, ReplayError, RouterParameters, Scenario, attach
 from dgdr_retune.sweep._executor import Failure
 
 LENGTH_BYTES = 4
@@ -70,8 +70,8 @@ def _replayer(setup: bytes) -> Callable[[RouterParameters, int], Metrics]:
     try:
         engine: ReplayEngine
         scenario: Scenario
-        trace: Trace
-        engine, scenario, trace = pickle.loads(setup)  # noqa: S301 -- written by our own parent
+        engine, scenario, handle = pickle.loads(setup)  # noqa: S301 -- written by our own parent
+        trace = attach(handle)
     except Exception as error:  # noqa: BLE001 -- whatever keeps an engine from loading is the result of its jobs
         failure = error
 
