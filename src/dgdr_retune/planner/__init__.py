@@ -2,13 +2,18 @@
 
 from dgdr_retune.planner._configuration import Configuration, load_configuration
 from dgdr_retune.planner._errors import ConfigurationError, OutputError, PlannerError
+from dgdr_retune.planner._one_shot import Observer, choose_window, cut_window, retune
 from dgdr_retune.planner._reference import configuration_reference
 
 __all__ = [
     "Configuration",
     "ConfigurationError",
+    "Observer",
     "OutputError",
     "PlannerError",
+    "choose_window",
     "configuration_reference",
+    "cut_window",
     "load_configuration",
+    "retune",
 ]

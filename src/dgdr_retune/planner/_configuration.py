@@ -238,8 +238,12 @@ class Configuration(Section):
         )
 
 
-def load_configuration(path: Path) -> Configuration:
+def load_configuration(path: Path, *, window: str | None = None) -> Configuration:
     """Read a configuration from a YAML file.
+
+    Args:
+        path: the file.
+        window: takes the place of `recording.window`.
 
     Raises:
         ConfigurationError: the file cannot be read, is not safe YAML or has faults; each fault is named with file,
@@ -250,6 +254,8 @@ def load_configuration(path: Path) -> Configuration:
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}; give the path of a configuration file") from error
     document = parse_yaml(text, source=str(path))
+    if window is not None and isinstance(document.value, dict) and isinstance(document.value.get("recording"), dict):
+        document.value["recording"]["window"] = window
     try:
         return Configuration.model_validate(document.value, context={"directory": path.parent})
     except ValidationError as error:

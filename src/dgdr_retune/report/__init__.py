@@ -1,1 +1,7 @@
 """One self-contained HTML page that shows a decision and what it rests on."""
+
+from dgdr_retune.report._build import KNOBS, RetuneRecord, build_page
+from dgdr_retune.report._page import Page, Plot, Section, render
+from dgdr_retune.report._text import printable
+
+__all__ = ["KNOBS", "Page", "Plot", "RetuneRecord", "Section", "build_page", "printable", "render"]

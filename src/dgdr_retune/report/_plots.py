@@ -31,7 +31,7 @@ _CURVE_POINTS = 400
 
 
 @frozen
-class Interval:
+class IntervalRow:
     """One row of the interval plot: improvement over the baseline in percent."""
 
     label: str
@@ -81,7 +81,7 @@ def knob_effect(*, name: str, values: Sequence[float], improvements: Sequence[ND
         return _svg(figure)
 
 
-def intervals(rows: Sequence[Interval], *, needed: float, what: str) -> str:
+def intervals(rows: Sequence[IntervalRow], *, needed: float, what: str) -> str:
     """Confidence intervals of the improvement over the baseline, best first, and the margin that is needed."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.2, 0.9 + 0.22 * len(rows)), layout="constrained")

@@ -11,6 +11,10 @@ from dgdr_retune.sweep._objective import Objective, average_gpus
 from dgdr_retune.sweep._rules import Rules
 from dgdr_retune.sweep._run import Progress, run_sweep
 from dgdr_retune.sweep._shards import (
+    DEFAULT_CANDIDATE_SECONDS,
+    DEFAULT_MAX_SHARDS,
+    DEFAULT_PARALLELISM,
+    DEFAULT_STARTUP_SECONDS,
     ShardPlan,
     balanced_shard_parts,
     dgdr_need_seconds,
@@ -23,6 +27,10 @@ from dgdr_retune.sweep._sweep import Candidate, CandidateResult, Replication, Sw
 
 __all__ = [
     "DECISION_SCHEMA",
+    "DEFAULT_CANDIDATE_SECONDS",
+    "DEFAULT_MAX_SHARDS",
+    "DEFAULT_PARALLELISM",
+    "DEFAULT_STARTUP_SECONDS",
     "SWEEP_SCHEMA",
     "Candidate",
     "CandidateResult",

@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import Literal, Self
 
 import msgspec
+import numpy as np
 from attrs import define, field, frozen
 
-from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace, share
+from dgdr_retune.replay import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Trace, share
 from dgdr_retune.sweep._executor import Failure, Job, JobFailed, JobOutcome, Replayed
-from dgdr_retune.sweep._worker import LENGTH_BYTES, Answer, frame
+from dgdr_retune.sweep._worker import LENGTH_BYTES, Answer, Question, frame
 
 MAX_READ = 1 << 16
 
@@ -84,7 +85,26 @@ class LocalExecutor:
         for job in waiting:
             report(await self._outcome(slot, job))
 
+    async def request_times(self, router: RouterParameters, replication: int) -> RequestTimes | None:
+        """Latencies of every request in one replay, made by a worker; None where that replay fails."""
+        try:
+            answer = await self._ask(0, "request_times", router, replication)
+        except _WorkerDiedError:
+            return None
+        if answer.times is None:
+            return None
+        return RequestTimes(*(np.frombuffer(column, np.float64) for column in answer.times))
+
     async def _outcome(self, slot: int, job: Job) -> JobOutcome:
+        try:
+            answer = await self._ask(slot, "replay", job.router, job.replication)
+        except _WorkerDiedError as died:
+            return JobFailed(job, Failure("worker_died", str(died)))
+        if answer.metrics is None:
+            return JobFailed(job, Failure(answer.reason, answer.message))
+        return Replayed(job, Metrics(answer.metrics), answer.elapsed_s)
+
+    async def _ask(self, slot: int, question: Question, router: RouterParameters, replication: int) -> Answer:
         worker = self._workers.pop(slot, None)
         if worker is not None and worker.ended():  # while it was idle, which is not this job's doing
             worker.kill()
@@ -93,17 +113,13 @@ class LocalExecutor:
             if worker is None:
                 worker = _Worker.start()
                 await worker.send(self._setup)
-            answer = await worker.ask(frame(pickle.dumps((job.router, job.replication))))
-        except _WorkerDiedError as died:
-            return JobFailed(job, Failure("worker_died", str(died)))
+            answer = await worker.ask(frame(pickle.dumps((question, router, replication))))
         except BaseException:
             if worker is not None:
                 worker.kill()
             raise
         self._workers[slot] = worker
-        if answer.metrics is None:
-            return JobFailed(job, Failure(answer.reason, answer.message))
-        return Replayed(job, Metrics(answer.metrics), answer.elapsed_s)
+        return answer
 
 
 class _WorkerDiedError(Exception):
@@ -153,7 +169,7 @@ class _Worker:
         return msgspec.msgpack.decode(await self._receive(length), type=Answer)
 
     async def _receive(self, size: int) -> bytes:
-        content = b""
+        content = bytearray()
         while len(content) < size:
             try:
                 part = await asyncio.get_running_loop().sock_recv(self.channel, min(MAX_READ, size - len(content)))
@@ -162,7 +178,7 @@ class _Worker:
             if not part:
                 raise self._died()
             content += part
-        return content
+        return bytes(content)
 
     def _died(self) -> _WorkerDiedError:
         status = self.kill()

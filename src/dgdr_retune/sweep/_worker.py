@@ -2,8 +2,8 @@
 
 Started as `python -m dgdr_retune.sweep._worker SOCKET PARENT` with the number of an inherited socket and the parent's
 process id. Every message on the socket is a frame: four bytes of length, big-endian, then the content. The parent
-sends a pickle of (engine, scenario, handle of the shared trace) and then one of (router, replication) for each job.
-Each job gets one answer, in MessagePack: nothing that a worker sends is unpickled.
+sends a pickle of (engine, scenario, handle of the shared trace) and then one of (question, router, replication) for
+each job. Each job gets one answer, in MessagePack: nothing that a worker sends is unpickled.
 """
 
 import ctypes
@@ -15,10 +15,12 @@ import sys
 from collections.abc import Callable
 from io import BufferedRWPair
 from time import perf_counter
+from typing import Literal
 
 import msgspec
+import numpy as np
 
-from dgdr_retune.replay import Metrics, ReplayEngine, ReplayError, RouterParameters, Scenario, attach
+from dgdr_retune.replay import Metrics, ReplayEngine, ReplayError, RequestTimes, RouterParameters, Scenario, attach
 from dgdr_retune.sweep._executor import Failure
 
 LENGTH_BYTES = 4
@@ -27,12 +29,19 @@ MAX_MESSAGE = 500
 
 _PR_SET_PDEATHSIG = 1
 
+Question = Literal["replay", "request_times"]
+Replayer = Callable[[Question, RouterParameters, int], Metrics | RequestTimes]
+
 
 class Answer(msgspec.Struct):
-    """What came of one job: metrics after so many seconds, or the reason and message of a failure."""
+    """What came of one job after so many seconds: what was asked for, or the reason and message of a failure.
+
+    `times` are the columns of `RequestTimes` in its order, float64 of this machine.
+    """
 
     elapsed_s: float
     metrics: dict[str, float] | None = None
+    times: list[bytes] | None = None
     reason: str = ""
     message: str = ""
 
@@ -66,7 +75,7 @@ def serve(stream: BufferedRWPair) -> None:
         stream.flush()
 
 
-def _replayer(setup: bytes) -> Callable[[RouterParameters, int], Metrics]:
+def _replayer(setup: bytes) -> Replayer:
     try:
         engine: ReplayEngine
         scenario: Scenario
@@ -75,18 +84,27 @@ def _replayer(setup: bytes) -> Callable[[RouterParameters, int], Metrics]:
     except Exception as error:  # noqa: BLE001 -- whatever keeps an engine from loading is the result of its jobs
         failure = error
 
-        def refuse(_router: RouterParameters, _replication: int) -> Metrics:
+        def refuse(_question: Question, _router: RouterParameters, _replication: int) -> Metrics:
             raise failure
 
         return refuse
-    return lambda router, replication: engine.replay(trace, scenario, router, replication)
+
+    def replay(question: Question, router: RouterParameters, replication: int) -> Metrics | RequestTimes:
+        if question == "request_times":
+            return engine.request_times(trace, scenario, router, replication)
+        return engine.replay(trace, scenario, router, replication)
+
+    return replay
 
 
-def _answer(replay: Callable[[RouterParameters, int], Metrics], job: bytes) -> Answer:
+def _answer(replay: Replayer, job: bytes) -> Answer:
     begun = perf_counter()
     try:
-        metrics = replay(*pickle.loads(job))  # noqa: S301 -- written by our own parent
-        values = {str(name): float(value) for name, value in metrics.values.items()}
+        result = replay(*pickle.loads(job))  # noqa: S301 -- written by our own parent
+        if isinstance(result, RequestTimes):
+            columns = (result.ttft_ms, result.itl_ms, result.e2e_ms)
+            return Answer(perf_counter() - begun, times=[column.astype(np.float64).tobytes() for column in columns])
+        values = {str(name): float(value) for name, value in result.values.items()}
     except Exception as error:  # noqa: BLE001 -- an engine's failure is the result of its job
         failure = describe(error)
         return Answer(perf_counter() - begun, reason=failure.reason, message=failure.message)

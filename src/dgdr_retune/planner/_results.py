@@ -1,0 +1,69 @@
+"""The files of a retune, each absent or whole."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from attrs import asdict
+
+from dgdr_retune import __version__
+from dgdr_retune.planner._errors import OutputError
+from dgdr_retune.report import RetuneRecord, build_page, render
+from dgdr_retune.sweep import decision_document, sweep_document
+
+DECISION, SWEEP, REPORT = "decision.json", "sweep.json.zst", "report.html"
+
+
+def write_results(directory: Path, record: RetuneRecord) -> None:
+    """Write all files; `decision.json` goes first and comes last, so that where it stands the others belong to it.
+
+    Raises:
+        OutputError: the directory cannot be made or written.
+    """
+    report = render(build_page(record)).encode()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / DECISION).unlink(missing_ok=True)
+        (directory / SWEEP).unlink(missing_ok=True)
+        if record.sweep is not None:
+            _write(directory / SWEEP, zstandard.compress(_json(sweep_document(record.sweep)), level=9))
+        _write(directory / REPORT, report)
+        _write(directory / DECISION, _json(_decision(record), indent=2))
+    except OSError as error:
+        at = error.filename or directory
+        raise OutputError(f"{at}: {error.strerror}; give another `output` directory or make room") from error
+
+
+def _decision(record: RetuneRecord) -> dict[str, Any]:
+    """The decision with the deployment and window that it is on."""
+    cut, window = record.cut, record.window
+    return {
+        **decision_document(record.decision),
+        "version": __version__,
+        "deployment": record.name,
+        "recording": {
+            "window": asdict(window) if window else None,
+            "file": cut.path if cut else None,
+            "sha256": cut.sha256 if cut else None,
+            "counts": asdict(cut.counts) if cut else None,
+            "malformed": dict(cut.malformed) if cut else {},
+        },
+    }
+
+
+def _json(document: dict[str, Any], *, indent: int | None = None) -> bytes:
+    return json.dumps(document, allow_nan=False, ensure_ascii=True, indent=indent).encode() + b"\n"
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
