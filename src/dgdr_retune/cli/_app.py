@@ -1,6 +1,7 @@
 """The commands: parse arguments, call the package, print what it says."""
 
 import asyncio
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -52,7 +53,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-out = Console(highlight=False, soft_wrap=True)
+WIDTH = 140  # where there is no terminal to fit in
+out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
 
 ConfigArgument = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The configuration, a YAML file.", show_default=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from attrs import fields
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -21,21 +21,28 @@ def text(value: object, style: str = "") -> Text:
     return Text(printable(value, max_length=2000), style=style)
 
 
-def table(title: str, columns: Iterable[tuple[str, str]]) -> Table:
+def table(columns: Iterable[tuple[str, str]]) -> Table:
     """An empty table; columns are (head, `left` or `right`)."""
-    made = Table(title=text(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    made = Table(box=None, padding=(0, 2, 0, 0))
     for head, side in columns:
-        made.add_column(text(head), justify="right" if side == "right" else "left")
+        made.add_column(text(head), justify="right" if side == "right" else "left", overflow="fold")
     return made
 
 
-def ranking_table(sweep: Sweep, *, most: int = 12) -> Table:
+def titled(title: str, shown: Table) -> Group:
+    """A table with a line above it, which a table's own title would fold to the table's width."""
+    return Group(text(title, "bold"), shown)
+
+
+def ranking_table(sweep: Sweep, *, most: int = 12) -> Group:
     """The best candidates and the parameters in force, with intervals."""
     standings = rank(sweep)
     shown = [each for at, each in enumerate(standings) if at < most or each.baseline]
-    made = table(
+    title = (
         f"Candidates by {sweep.objective.value}, {len(shown)} of {len(standings)}; "
-        f"joint {100 * sweep.rules.confidence:g} % intervals of the improvement",
+        f"joint {100 * sweep.rules.confidence:g} % intervals of the improvement"
+    )
+    made = table(
         [
             ("", "right"),
             ("credit", "right"),
@@ -51,7 +58,7 @@ def ranking_table(sweep: Sweep, *, most: int = 12) -> Table:
     for at, standing in enumerate(standings, start=1):
         if standing in shown:
             made.add_row(*_row(at, standing), style="bold" if at == 1 else "cyan" if standing.baseline else "")
-    return made
+    return titled(title, made)
 
 
 def _row(place: int, standing: Standing) -> list[Text]:
@@ -78,9 +85,9 @@ def print_decision(console: Console, decision: Decision) -> None:
         console.print(text(reason))
 
 
-def cut_table(cut: Cut) -> Table:
+def cut_table(cut: Cut) -> Group:
     """A cut's outcome and counts."""
-    made = table(f"{cut.outcome}: {cut.path or 'no request arrived in the window'}", [("", "left"), ("", "right")])
+    made = table([("", "left"), ("", "right")])
     for count in fields(Counts):
         made.add_row(text(count.name), text(f"{getattr(cut.counts, count.name):,}"))
     for reason, number in cut.malformed.items():
@@ -88,22 +95,20 @@ def cut_table(cut: Cut) -> Table:
     made.add_row(text("frontends"), text(cut.completeness.frontends))
     made.add_row(text("gaps"), text(cut.completeness.gap_count))
     made.add_row(text("gap_seconds"), text(f"{cut.completeness.gap_ms / 1000:,.1f}"))
-    return made
+    return titled(f"{cut.outcome}: {cut.path or 'no request arrived in the window'}", made)
 
 
-def inspection_table(inspection: Inspection) -> Table:
+def inspection_table(inspection: Inspection) -> Group:
     """Every segment, and the sum."""
-    damage = inspection.damage
     made = table(
-        f"{inspection.rows:,} rows in {len(inspection.segments)} segments, {damage.members} members",
         [
             ("frontend", "left"),
             ("segment", "left"),
             ("members", "right"),
             ("rows", "right"),
             ("refused", "right"),
-            ("first arrival", "left"),
-            ("last arrival", "left"),
+            ("first arrival (UTC)", "left"),
+            ("last", "left"),
             ("block size", "right"),
             ("damage", "left"),
         ],
@@ -117,12 +122,14 @@ def inspection_table(inspection: Inspection) -> Table:
                 f"{segment.rows:,}",
                 ", ".join(f"{reason} {number}" for reason, number in segment.refused.items()) or "0",
                 _time(segment.first_arrival_ms),
-                _time(segment.last_arrival_ms),
+                _time(segment.last_arrival_ms)[-8:],
                 ", ".join(map(str, segment.block_sizes)),
                 _damage(segment.damage),
             ]
             made.add_row(*map(text, cells))
-    return made
+    return titled(
+        f"{inspection.rows:,} rows in {len(inspection.segments)} segments, {inspection.damage.members} members", made
+    )
 
 
 def inspection_remarks(inspection: Inspection) -> Iterator[str]:
@@ -138,15 +145,15 @@ def inspection_remarks(inspection: Inspection) -> Iterator[str]:
         yield "No row can be replayed. Do the frontends record with DYN_REQUEST_TRACE=1 into this directory?"
 
 
-def plan_table(grid: Grid, shards: ShardPlan) -> Table:
+def plan_table(grid: Grid, shards: ShardPlan) -> Group:
     """How a grid is split."""
-    made = table(
-        f"{len(grid.points)} points in {len(shards.parts)} shards: {shards.rounds} rounds, {shards.need_seconds:g} s",
-        [("shard", "right"), ("points", "right"), ("grid index", "left")],
-    )
+    made = table([("shard", "right"), ("points", "right"), ("grid index", "left")])
     for at, part in enumerate(shards.parts, start=1):
         made.add_row(text(f"{at}/{len(shards.parts)}"), text(len(part)), text(f"{part.start} … {part.stop - 1}"))
-    return made
+    title = (
+        f"{len(grid.points)} points in {len(shards.parts)} shards: {shards.rounds} rounds, {shards.need_seconds:g} s"
+    )
+    return titled(title, made)
 
 
 def _damage(damage: Damage) -> str:
@@ -162,4 +169,4 @@ def _damage(damage: Damage) -> str:
 def _time(unix_ms: int | None) -> str:
     if unix_ms is None:
         return "-"
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{datetime.fromtimestamp(unix_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"

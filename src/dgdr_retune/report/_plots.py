@@ -10,6 +10,7 @@ from attrs import frozen
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
 _STYLE: dict[Any, object] = {
@@ -110,6 +111,8 @@ def latencies(
         if bound_ms is not None:
             axes.axvline(bound_ms, color=_GAP, linewidth=0.8, linestyle="--", label="SLA")
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")  # the default writes powers as markup of its own
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(0, 1.02)
         axes.set_xlabel(f"{name} (ms)")
         axes.set_ylabel("share of requests")
