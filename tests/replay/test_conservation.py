@@ -1,0 +1,223 @@
+"""Whatever happens in a replay, requests, tokens and blocks balance after every event."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from replay_cases import Case, cases, plain_simulation
+
+layout = plain_simulation("_layout")
+loop = plain_simulation("_loop")
+blocks = plain_simulation("_blocks")
+s = plain_simulation("_state")
+
+
+def waiting_rows(state: Any, at: int) -> list[int]:
+    rows = []
+    row = state.workers[at + s.WAITING_FIRST]
+    while row >= 0:
+        rows.append(row)
+        row = state.requests[row * s.REQUEST_SIZE + s.FOLLOWING]
+    assert state.workers[at + s.WAITING_LAST] == (rows[-1] if rows else -1)
+    return rows
+
+
+def running_slots(state: Any, at: int) -> list[int]:
+    slots = []
+    slot = state.workers[at + s.RUNNING_FIRST]
+    while slot >= 0:
+        slots.append(slot)
+        slot = state.slots[slot + s.NEXT]
+    assert state.workers[at + s.RUNNING_LAST] == (slots[-1] if slots else -1)
+    return slots
+
+
+def ending_rows(state: Any, at: int) -> list[int]:
+    rows = []
+    row = state.workers[at + s.FINISHED]
+    while row >= 0:
+        rows.append(row)
+        row = state.requests[row * s.REQUEST_SIZE + s.FOLLOWING]
+    return rows
+
+
+def check_requests(state: Any) -> None:
+    """Each arrived request is in one place or has ended, and the counts of each worker are those of its lists."""
+    places: Counter[int] = Counter()
+    for worker in range(state.shape.workers):
+        at = worker * state.shape.worker_size
+        slots = running_slots(state, at)
+        assert state.workers[at + s.RUNNING] == len(slots) <= state.shape.max_sequences
+        admitted = [state.slots[slot + s.ADMITTED] for slot in slots]
+        assert admitted == sorted(admitted)
+        rows = [*waiting_rows(state, at), *(state.slots[slot + s.ROW] for slot in slots), *ending_rows(state, at)]
+        assert all(state.requests[row * s.REQUEST_SIZE + s.WORKER] == worker for row in rows)
+        places.update(rows)
+        decoding = [slot for slot in slots if state.slots[slot + s.STARTED] >= 0]
+        assert state.workers[at + s.DECODING] == len(decoding)
+        assert state.workers[at + s.CONTEXT_TOKENS] == sum(known(state, at, slot) for slot in decoding)
+        for slot in slots:
+            check_tokens(state, at, slot)
+    assert set(places.values()) <= {1}
+    assert len(places) == state.scratch[s.OPEN_REQUESTS]
+    assert all(row < state.scratch[s.NEXT_ROW] for row in places)
+
+
+def known(state: Any, at: int, slot: int) -> int:
+    row = state.slots[slot + s.ROW]
+    tokens: int = state.input_length[row] + state.requests[row * s.REQUEST_SIZE + s.GENERATED]
+    if state.slots[slot + s.STARTED] >= 0:
+        tokens += state.workers[at + s.TICK] - state.slots[slot + s.STARTED]
+    return tokens
+
+
+def check_tokens(state: Any, at: int, slot: int) -> None:
+    """A running request holds blocks for its computed tokens and no more, and is within its limit."""
+    row = state.slots[slot + s.ROW]
+    tokens = known(state, at, slot)
+    computed = tokens - 1 if state.slots[slot + s.STARTED] >= 0 else state.slots[slot + s.COMPUTED]
+    assert 0 <= computed < tokens
+    assert state.slots[slot + s.HELD] == -(-computed // state.shape.block_size)
+    assert tokens - state.input_length[row] < max(1, state.requests[row * s.REQUEST_SIZE + s.LIMIT])
+
+
+def check_copies(state: Any) -> None:
+    """Each copy is free, spare or used by as many requests as it says; lookups find the cached ones."""
+    shape = state.shape
+    for worker in range(shape.workers):
+        at = worker * shape.worker_size
+        users: Counter[int] = Counter()
+        for slot in running_slots(state, at):
+            held = state.slots[slot + s.COPIES : slot + s.COPIES + state.slots[slot + s.HELD]]
+            assert len(set(held)) == len(held)
+            users.update(held)
+        own = range(worker * shape.blocks * s.COPY_SIZE, (worker + 1) * shape.blocks * s.COPY_SIZE, s.COPY_SIZE)
+        assert {copy: state.copies[copy + s.REFERENCES] for copy in own if copy in users} == users
+        free = linked(state.copies, state.workers[at + s.FREE_COPY], s.NEWER)
+        spare = linked(state.copies, state.workers[at + s.OLDEST_COPY], s.NEWER)
+        assert spare == linked(state.copies, state.workers[at + s.NEWEST_COPY], s.OLDER)[::-1]
+        assert sorted([*users, *free, *spare]) == list(own)
+        assert state.workers[at + s.SPARE_COPIES] == len(free) + len(spare)
+        assert all(state.copies[copy + s.ENTRY] >= 0 for copy in spare)
+        assert all(state.copies[copy + s.ENTRY] < 0 for copy in free)
+        for copy in own:
+            entry = state.copies[copy + s.ENTRY]
+            if entry >= 0:
+                holding = entry + shape.holdings + worker * s.HOLDING_SIZE
+                assert copy in linked(state.copies, state.entries[holding + s.FIRST_COPY], s.NEXT_DUPLICATE)
+
+
+def linked(table: Any, first: int, field: int) -> list[int]:
+    records = []
+    while first >= 0:
+        records.append(first)
+        assert len(records) <= len(table)
+        first = table[first + field]
+    return records
+
+
+def check_entries(state: Any) -> None:
+    """Entries live as long as they have users, and the hash table finds exactly those that do."""
+    shape = state.shape
+    live = [entry for entry in state.buckets if entry >= 0]
+    free = linked(state.entries, state.scratch[s.FREE_ENTRY], s.KEY)
+    assert len(free) == state.scratch[s.FREE_ENTRIES]
+    assert sorted([*live, *free]) == list(range(0, len(state.entries), shape.entry_size))
+    for entry in live:
+        key, owner = state.entries[entry + s.KEY], state.entries[entry + s.OWNER]
+        assert blocks.find_entry(state, key, owner) == entry
+        users = 0
+        for worker in range(shape.workers):
+            holding = entry + shape.holdings + worker * s.HOLDING_SIZE
+            bit = 1 << worker
+            held = state.entries[holding + s.FIRST_COPY] >= 0
+            told = state.entries[entry + s.MASKS + s.HOLDERS] & bit != 0
+            active = state.entries[holding + s.ACTIVE_COUNT] > 0
+            listed = state.entries[holding + s.NEXT_CHANGED] != s.NOT_LISTED
+            assert active == (state.entries[entry + s.MASKS + s.ACTIVE] & bit != 0)
+            assert owner >= 0 or held == told or listed
+            assert owner < 0 or not (told or active or listed)
+            users += held + told + active + listed
+        assert users == state.entries[entry + s.USERS] > 0
+
+
+def check_router(state: Any) -> None:
+    """The router's accounts are the sums over the requests that are on its books."""
+    shape = state.shape
+    for worker in range(shape.workers):
+        at = worker * shape.worker_size
+        rows = [
+            *waiting_rows(state, at),
+            *(state.slots[slot + s.ROW] for slot in running_slots(state, at)),
+            *ending_rows(state, at),
+        ]
+        tracked = [state.requests[row * s.REQUEST_SIZE + s.TRACKED_PREFILL] for row in rows]
+        assert state.workers[at + s.PREFILL_TOKENS] == sum(tracked)
+        assert state.workers[at + s.ACTIVE_REQUESTS] == len(rows)
+        hashes = set()
+        for row in rows:
+            start = state.hash_start[row]
+            hashes |= set(state.hashes[start : start + state.input_length[row] // shape.block_size])
+        assert state.workers[at + s.ACTIVE_BLOCKS] == len(hashes)
+
+
+def check_passes(state: Any) -> None:
+    """Passes stay within the budgets of tokens and sequences, and end no earlier than they start."""
+    assert state.scratch[s.BUDGET] >= 0
+    assert state.scratch[s.COMPLETING] <= state.shape.max_sequences
+
+
+def follow(case: Case) -> Any:
+    state = layout.initial_state(case.trace, case.scenario, case.router, 0)
+    events = 0
+    while True:
+        status = loop.advance(state)
+        for check in (check_requests, check_copies, check_entries, check_router, check_passes):
+            check(state)
+        if status == loop.DONE:
+            return state
+        if status == loop.ENTRIES_SHORT:
+            state = layout.with_more_entries(state)
+        events += 1
+        assert events < 100_000
+
+
+@given(cases(workers=3, roomy=False))
+@settings(deadline=None, max_examples=150)
+def test_requests_tokens_and_blocks_balance_after_every_event(case: Case) -> None:
+    state = follow(case)
+    shape = state.shape
+    requests = np.array(state.requests).reshape(-1, s.REQUEST_SIZE)
+    times = np.array(state.times).reshape(-1, s.TIMES_SIZE)
+    limits = requests[:, s.LIMIT]
+    assert (requests[:, s.GENERATED] == np.maximum(limits, 0)).all()
+    assert not np.isnan(times[:, s.END]).any()
+    assert (np.isnan(times[:, s.FIRST_TOKEN]) == (limits <= 0)).all()
+    assert (np.isnan(times[:, s.SECOND_TOKEN]) == (limits <= 1)).all()
+    assert state.gap_tokens[: state.scratch[s.GAPS]].sum() == np.maximum(limits - 1, 0).sum()
+    gaps = state.gap_ms[: state.scratch[s.GAPS]] @ state.gap_tokens[: state.scratch[s.GAPS]]
+    tokens = limits > 0
+    assert np.isclose(gaps, (times[tokens, s.END] - times[tokens, s.FIRST_TOKEN]).sum())
+    for worker in range(shape.workers):
+        at = worker * shape.worker_size
+        assert state.workers[at + s.SPARE_COPIES] == shape.blocks
+        assert [state.workers[at + field] for field in (s.ACTIVE_BLOCKS, s.PREFILL_TOKENS, s.ACTIVE_REQUESTS)] == [
+            0
+        ] * 3
+
+
+@given(cases(workers=3))
+@settings(deadline=None, max_examples=50)
+def test_a_replay_that_has_to_make_room_for_block_identities_is_the_same_replay(case: Case) -> None:
+    roomy = follow(case)
+    state = layout.initial_state(case.trace, case.scenario, case.router, 0)
+    tight = state._replace(shape=state.shape._replace(entry_reserve=len(state.entries) // state.shape.entry_size + 1))
+    grown = 0
+    while (status := loop.run(tight)) != loop.DONE:
+        assert status == loop.ENTRIES_SHORT
+        tight = layout.with_more_entries(tight)
+        grown += 1
+    assert grown > 0
+    assert np.array_equal(tight.times, roomy.times, equal_nan=True)
+    assert tight.requests == roomy.requests
