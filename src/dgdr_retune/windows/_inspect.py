@@ -1,19 +1,26 @@
 """What is in a directory of segments, without cutting anything."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from attrs import frozen
 
 from dgdr_retune.windows._backend import Backend
 from dgdr_retune.windows._filesystem import Filesystem
-from dgdr_retune.windows._judge import judge
+from dgdr_retune.windows._judge import judge_block
 from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._request import Place
 from dgdr_retune.windows._row import Refusal, Row
 from dgdr_retune.windows._scan import Damage, scan
-from dgdr_retune.windows._segments import Segment, VanishedError, list_segments, open_recordings, open_segment
+from dgdr_retune.windows._segments import (
+    OpenSegment,
+    Segment,
+    VanishedError,
+    list_segments,
+    open_recordings,
+    open_segment,
+)
 from dgdr_retune.windows._window import Window
 
 
@@ -117,8 +124,7 @@ def newest_window(
                 break
             latest_start_ms = 1000 * (written_s + mtime_margin_s)
             with suppress(VanishedError), open_segment(filesystem, segment, segments=directory) as opened:
-                for _, _, line in scan(opened.source, backend=Backend.fastest(), limits=Limits(), damage=Damage()):
-                    row = judge(line)
+                for row in _verdicts(opened, Damage()):
                     if not isinstance(row, Row) or (newest is not None and row.received_ms < newest.end_ms):
                         continue
                     window = Window.containing(row.received_ms, interval_s=interval_s, grace_s=grace_s)
@@ -135,8 +141,7 @@ def _report(filesystem: Filesystem, segment: Segment, segments: int) -> SegmentR
     last_ms: int | None = None
     block_sizes: set[int] = set()
     with open_segment(filesystem, segment, segments=segments) as opened:
-        for _, _, line in scan(opened.source, backend=Backend.fastest(), limits=Limits(), damage=damage):
-            row = judge(line)
+        for row in _verdicts(opened, damage):
             if not isinstance(row, Row):
                 refused[row] += 1
                 continue
@@ -153,6 +158,11 @@ def _report(filesystem: Filesystem, segment: Segment, segments: int) -> SegmentR
         block_sizes=tuple(sorted(block_sizes)),
         damage=damage,
     )
+
+
+def _verdicts(opened: OpenSegment, damage: Damage) -> Iterator[Row | Refusal]:
+    for _, _, block in scan(opened.source, backend=Backend.fastest(), limits=Limits(), damage=damage):
+        yield from filter(None, judge_block(block)[1])
 
 
 def _by_last_write(filesystem: Filesystem, segments: int) -> list[tuple[float, Segment]]:

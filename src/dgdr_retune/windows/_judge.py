@@ -15,27 +15,53 @@ from dgdr_retune.windows._row import MAXIMUM_ROW, MAXIMUM_UNSIGNED, Refusal, Row
 
 _BARE: Final = b'{"schema"'
 
-_decode_envelope = msgspec.json.Decoder(Envelope).decode
-_decode_event = msgspec.json.Decoder(Event).decode
+_ENVELOPED_LINES: Final = msgspec.json.Decoder(Envelope).decode_lines
+_BARE_LINES: Final = msgspec.json.Decoder(Event).decode_lines
 
 
-def judge(row: bytes) -> Row | Refusal:
-    """The content of a valid row, else why it is refused. `row` is one line without its line end."""
-    if len(row) > MAXIMUM_ROW:
-        return Refusal.TOO_LONG
+def judge_block(block: bytes) -> tuple[list[bytes], list[Row | Refusal | None]]:
+    """The lines of a block, and of each its content if it is valid, else why it is refused; None for a blank line.
+
+    Only byte 0x0A ends a line.
+    """
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    events = _events(block)
+    if len(events) != len(lines):
+        return lines, [judge(line) for line in lines]
+    return lines, [_verdict(line, event) for line, event in zip(lines, events, strict=True)]
+
+
+def judge(line: bytes) -> Row | Refusal | None:
+    """As `judge_block`, for one line without its end."""
+    if not line.strip():
+        return None
+    events = _events(line)
+    return _verdict(line, events[0]) if events else judge_in_full(line)
+
+
+def _events(block: bytes) -> list[Event]:
+    # Keys in escapes are beyond what `_verdict` looks for.
+    if b"\\" in block:
+        return []
     try:
-        event = _decode_event(row) if row.startswith(_BARE) else _decode_envelope(row).event
+        if block.startswith(_BARE):
+            return _BARE_LINES(block)
+        return [envelope.event for envelope in _ENVELOPED_LINES(block)]
     except msgspec.DecodeError:
-        return judge_in_full(row)
+        return []
+
+
+def _verdict(line: bytes, event: Event) -> Row | Refusal:
     request = event.request
     worker = request.worker
     hashes = request.replay.input_sequence_hashes
-    # What this decoding lets through: keys in escapes, a repeated event, -0 (read as 0, which loaders refuse), and
-    # integers of more than 64 bits. A row that repeats its event closes seven objects; at most six are closed where
-    # none but one is before the last five bytes.
+    # What the decoding lets through: a repeated event, -0 (read as 0, which loaders refuse), and integers of more than
+    # 64 bits. A row that repeats its event closes seven objects; at most six are closed where none but one is before
+    # the last five bytes.
     if (
-        b"\\" in row
-        or row.find(b"}", row.find(b"}") + 1, -5) >= 0
+        line.find(b"}", line.find(b"}") + 1, -5) >= 0
         or not (hashes and all(hashes))
         or not (request.output_tokens and request.request_received_ms and event.event_time_unix_ms)
         or max(hashes) > MAXIMUM_UNSIGNED
@@ -51,6 +77,7 @@ def judge(row: bytes) -> Row | Refusal:
             | event.event_time_unix_ms
         )
         > MAXIMUM_UNSIGNED
+        or len(line) > MAXIMUM_ROW
     ):
-        return judge_in_full(row)
-    return row_of(event, agent=False)
+        return judge_in_full(line)
+    return row_of(event)

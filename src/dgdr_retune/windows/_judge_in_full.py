@@ -19,7 +19,7 @@ from dgdr_retune.windows._record import (
     RowKind,
     Worker,
 )
-from dgdr_retune.windows._row import MAXIMUM_UNSIGNED, Refusal, Row, row_of
+from dgdr_retune.windows._row import MAXIMUM_ROW, MAXIMUM_UNSIGNED, Refusal, Row, row_of
 
 MAXIMUM_DEPTH: Final = 120
 """Arrays and objects around a value in a field. Dynamo's loader takes 127 in a row, envelope and record included."""
@@ -44,6 +44,8 @@ def judge_in_full(row: bytes) -> Row | Refusal:
 
     A row that names another event is not judged further: it is dropped in any case.
     """
+    if len(row) > MAXIMUM_ROW:
+        return Refusal.TOO_LONG
     if _kind(row) not in ("", REQUEST_END):
         return Refusal.OTHER_EVENT
     try:

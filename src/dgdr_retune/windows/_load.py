@@ -18,9 +18,9 @@ from dgdr_retune.windows._errors import WindowCorruptError
 from dgdr_retune.windows._filesystem import Filesystem
 from dgdr_retune.windows._gzip import MAXIMUM_HEADER, comment_of
 from dgdr_retune.windows._header import WindowHeader, decode_comment
-from dgdr_retune.windows._judge import judge
+from dgdr_retune.windows._judge import judge_block
 from dgdr_retune.windows._member import Limits
-from dgdr_retune.windows._row import Row, lines_of
+from dgdr_retune.windows._row import Row
 from dgdr_retune.windows._source import Source
 from dgdr_retune.windows._walk import Verdict, blocks, walk
 
@@ -46,14 +46,8 @@ class LoadedWindow:
         Raises:
             WindowCorruptError: at the end, if the file has changed since it was loaded.
         """
-        digest = hashlib.sha256()
-        with _open(self.path) as source:
-            for block in _content(self.path, source):
-                digest.update(block)
-                for _, line in lines_of(block):
-                    yield line
-        if self.header.sha256 not in (None, digest.hexdigest()):
-            raise _corrupt(self.path, "it has changed since it was loaded")
+        for block in self._blocks():
+            yield from filter(bytes.strip, block.split(b"\n"))
 
     def rows(self) -> Iterator[Row]:
         """What the rows say, in the order of `lines`.
@@ -61,7 +55,17 @@ class LoadedWindow:
         Raises:
             WindowCorruptError: as `lines`, and for a row that is not valid.
         """
-        return decode_rows(self.lines())
+        for block in self._blocks():
+            yield from _rows(block)
+
+    def _blocks(self) -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        with _open(self.path) as source:
+            for block in _content(self.path, source):
+                digest.update(block)
+                yield block
+        if self.header.sha256 not in (None, digest.hexdigest()):
+            raise _corrupt(self.path, "it has changed since it was loaded")
 
 
 def decode_rows(lines: Iterable[bytes]) -> Iterator[Row]:
@@ -70,11 +74,8 @@ def decode_rows(lines: Iterable[bytes]) -> Iterator[Row]:
     Raises:
         WindowCorruptError: at a row that is not valid.
     """
-    for number, line in enumerate(lines, 1):
-        row = judge(line)
-        if not isinstance(row, Row):
-            raise WindowCorruptError(f"row {number} of a window is not one that a replay takes ({row})")
-        yield row
+    for line in lines:
+        yield from _rows(line)
 
 
 def read_header(path: str | os.PathLike[str]) -> WindowHeader:
@@ -166,7 +167,7 @@ def _count(path: Path, source: Source) -> WindowHeader:
     ids: set[bytes] = set()
     block_sizes: set[int] = set()
     for block in _content(path, source):
-        for row in decode_rows(line for _, line in lines_of(block)):
+        for row in _rows(block):
             rows += 1
             ids.add(hashlib.blake2b(row.request_id.encode(), digest_size=16).digest())
             block_sizes.add(row.block_size)
@@ -181,6 +182,13 @@ def _count(path: Path, source: Source) -> WindowHeader:
         counts=Counts(rows=rows),
         completeness=Completeness(rows=rows, frontends=0, fingerprints=None, gap_count=0, gap_ms=0),
     )
+
+
+def _rows(block: bytes) -> Iterator[Row]:
+    for row in filter(None, judge_block(block)[1]):
+        if not isinstance(row, Row):
+            raise WindowCorruptError(f"a row of the window is not one that a replay takes ({row}): {_ADVICE}")
+        yield row
 
 
 def _corrupt(path: Path, what: str) -> WindowCorruptError:

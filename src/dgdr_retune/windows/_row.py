@@ -1,7 +1,6 @@
 """What a valid row says, and why others are refused."""
 
 import math
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -19,8 +18,6 @@ MAXIMUM_UNSIGNED: Final = 2**64 - 1
 
 _HALF: Final = 0.5
 """From here on loaders round up."""
-
-_PIECE: Final = 1 << 20
 
 
 class Refusal(StrEnum):
@@ -65,7 +62,7 @@ class Row(Struct, gc=False, frozen=True):
     agent: bool
 
 
-def row_of(event: Event, *, agent: bool) -> Row | Refusal:
+def row_of(event: Event, *, agent: bool = False) -> Row | Refusal:
     """The row of a record whose fields have their types, unless their values do not fit each other."""
     request = event.request
     replay = request.replay
@@ -96,16 +93,3 @@ def row_of(event: Event, *, agent: bool) -> Row | Refusal:
         hashes,
         agent,
     )
-
-
-def lines_of(block: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines of a block that are not blank: (offset, line without its end). Only byte 0x0A ends a line."""
-    offset = 0
-    while offset < len(block):
-        # Split in pieces: a block of nothing but line ends would be millions of objects at once.
-        cut = len(block) if len(block) - offset <= _PIECE else block.find(b"\n", offset + _PIECE) + 1 or len(block)
-        for line in block[offset:cut].split(b"\n"):
-            if line and not line.isspace():
-                yield offset, line
-            offset += len(line) + 1
-        offset = cut

@@ -7,7 +7,6 @@ from attrs import define, fields
 
 from dgdr_retune.windows._backend import Backend
 from dgdr_retune.windows._member import Limits
-from dgdr_retune.windows._row import lines_of
 from dgdr_retune.windows._source import Source
 from dgdr_retune.windows._walk import Stretch, Verdict, blocks, walk
 
@@ -71,11 +70,9 @@ class Damage:
 
 
 def scan(source: Source, *, backend: Backend, limits: Limits, damage: Damage) -> Iterator[tuple[Stretch, int, bytes]]:
-    """The rows of a segment: (intact member, offset within it, line without its end). Adds to `damage` as it goes."""
+    """A segment's blocks of whole lines: (intact member, offset within it, bytes). Adds to `damage` as it goes."""
     for stretch in walk(source, backend=backend, limits=limits):
         damage.add(stretch, segment_length=source.length)
-        if stretch.verdict is not Verdict.INTACT:
-            continue
-        for start, block in blocks(source, stretch, backend=backend):
-            for offset, line in lines_of(block):
-                yield stretch, start + offset, line
+        if stretch.verdict is Verdict.INTACT:
+            for start, block in blocks(source, stretch, backend=backend):
+                yield stretch, start, block

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dgdr_retune.windows._backend import Backend
 from dgdr_retune.windows._errors import CutError
 from dgdr_retune.windows._filesystem import Filesystem
-from dgdr_retune.windows._judge import judge
+from dgdr_retune.windows._judge import judge_block
 from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._request import CutRequest
 from dgdr_retune.windows._row import Refusal, Row
@@ -89,20 +89,24 @@ def _select_from(
     damage = Damage()
     censored = 0
     current = None
-    for member, offset, line in scan(opened.source, backend=backend, limits=limits, damage=damage):
-        row = judge(line)
-        if not isinstance(row, Row):
-            refusals[row] += 1
-            continue
-        if not start_ms <= row.received_ms < end_ms:
-            continue
-        if row.event_time_ms > cutoff_ms:
-            censored += 1
-            continue
-        if member is not current:
-            table.add_member(segment=len(selection.segments), start=member.start, crc=member.crc)
-            current = member
-        table.append(row, offset=offset, length=len(line))
+    for member, start, block in scan(opened.source, backend=backend, limits=limits, damage=damage):
+        lines, verdicts = judge_block(block)
+        offset = start
+        for line, row in zip(lines, verdicts, strict=True):
+            length = len(line)
+            if isinstance(row, Row):
+                if not start_ms <= row.received_ms < end_ms:
+                    pass
+                elif row.event_time_ms > cutoff_ms:
+                    censored += 1
+                else:
+                    if member is not current:
+                        table.add_member(segment=len(selection.segments), start=member.start, crc=member.crc)
+                        current = member
+                    table.append(row, offset=offset, length=length)
+            elif row is not None:
+                refusals[row] += 1
+            offset += length + 1
         if len(table) > request.maximum_rows:
             raise CutError(
                 "window_too_large",

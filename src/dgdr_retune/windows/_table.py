@@ -57,7 +57,8 @@ class Table:
 
     def append(self, row: Row, *, offset: int, length: int) -> None:
         """One row of the member that was added last."""
-        block_size = self._block_sizes.setdefault(row.block_size, len(self._block_sizes))
+        if row.block_size not in self._block_sizes:
+            self._block_sizes[row.block_size] = min(len(self._block_sizes), _MOST_BLOCK_SIZES) << 1
         self._rows += _PACKED.pack(
             row.received_ms,
             row.end_ms,
@@ -65,7 +66,7 @@ class Table:
             len(self.member_segment) - 1,
             offset,
             length,
-            min(block_size, _MOST_BLOCK_SIZES) << 1 | row.agent,
+            self._block_sizes[row.block_size] | row.agent,
         )
 
     def mark(self) -> tuple[int, int]:

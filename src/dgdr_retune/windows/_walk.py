@@ -18,6 +18,9 @@ from dgdr_retune.windows._source import Source
 _HOLE: Final = 16
 """Zero bytes in a row that no compressed data has: a hole that a crash left."""
 
+_PIECE: Final = 1 << 20
+"""Split into lines at once; a block of nothing but line ends would be millions of objects."""
+
 _KNOWN_FLAGS: Final = 0x1F
 _COST_OF_A_TRIAL: Final = 4096
 _WORK_PER_BYTE: Final = 64
@@ -73,13 +76,13 @@ def intact_at(source: Source, start: int, *, backend: Backend, limits: Limits) -
 
 
 def blocks(source: Source, member: Stretch, *, backend: Backend) -> Iterator[tuple[int, bytes]]:
-    r"""What an intact member holds, in blocks of whole lines: (offset within the member, bytes).
+    """What an intact member holds, in blocks of whole lines: (offset within the member, bytes).
 
-    Lines end at byte 0x0A and nowhere else; a member's last line may lack it. Of a line longer than `MAXIMUM_ROW` only
-    so much is yielded that it can be told to be too long.
+    A block has about a mebibyte, or one line. Of a line longer than `MAXIMUM_ROW` only so much is yielded that it can
+    be told to be too long. A member's last line may lack its end.
     """
     if member.content is not None:
-        yield 0, member.content
+        yield from _pieces(0, member.content)
         return
     start = 0
     held: list[bytes] = []
@@ -95,7 +98,7 @@ def blocks(source: Source, member: Stretch, *, backend: Backend) -> Iterator[tup
             else:
                 held.append(part[:cut])
             block = b"".join(held)
-            yield start, block
+            yield from _pieces(start, block)
             start += len(block)
             rest = part[cut:]
             held, size, dropped = [], 0, 0
@@ -106,6 +109,14 @@ def blocks(source: Source, member: Stretch, *, backend: Backend) -> Iterator[tup
             dropped += len(rest)
     if size:
         yield start, b"".join(held)
+
+
+def _pieces(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(block):
+        stop = len(block) if len(block) - at <= _PIECE else block.find(b"\n", at + _PIECE) + 1 or len(block)
+        yield start + at, block[at:stop]
+        at = stop
 
 
 class _Walk:
