@@ -101,8 +101,18 @@ def test_a_candidate_that_failed_is_not_replayed_again() -> None:
 
 def test_when_all_have_failed_nothing_is_replayed() -> None:
     table = noisy(2)
-    table[1:] = np.nan
-    assert after(table, [1] * 3) is None
+    for replications in (1, 4):
+        assert after(table, [replications, 0, replications - 1]) is None
+
+
+def test_after_a_single_replication_the_better_part_goes_on_by_its_score_alone() -> None:
+    table = noisy(20)
+    values = np.where(np.arange(32) < 1, table, np.nan)
+    rules = Rules(initial_replications=1, maximum_replications=2)
+    scores = Scores(values=values, baseline=0, minimised=True, paired=True)
+    best = 1 + np.argsort(table[1:, 0])[:10]
+    batch = next_batch(scores, compare(scores, rules), rules, inf)
+    assert batch == Batch(contenders=tuple(sorted(best.tolist())), start=1, stop=2)
 
 
 def test_level_candidates_stay_by_lowest_index() -> None:

@@ -32,7 +32,7 @@ HANGS = RouterParameters(overlap_score_credit=0)
 GRID = GridSection.model_validate(
     {"overlap_score_credit": {"choices": [0, 0.5, 1]}, "prefill_load_scale": {"choices": [1, 0.5]}, "temperature": 0}
 )
-IN_TIME = 30.0
+IN_TIME = 120.0
 """Seconds after which a test gives up on what must come at once."""
 
 

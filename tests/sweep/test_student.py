@@ -52,6 +52,10 @@ def test_it_is_the_value_of_the_printed_tables(tail: float, degrees: int, quanti
     assert t_quantile(tail, degrees) == pytest.approx(quantile, abs=6e-4)
 
 
+def test_half_of_the_distribution_lies_above_zero() -> None:
+    assert t_quantile(0.5, 3) < 1e-9
+
+
 @settings(deadline=None)
 @given(st.floats(1e-6, 0.4999))
 def test_with_many_degrees_of_freedom_it_is_the_normal_quantile(tail: float) -> None:

@@ -86,7 +86,7 @@ class LocalExecutor:
             report(await self._outcome(slot, job))
 
     async def request_times(self, router: RouterParameters, replication: int) -> RequestTimes | None:
-        """Latencies of every request in one replay, made by a worker; None where that replay fails."""
+        """Latencies of every request in one replay by a worker, while no jobs run; None where that replay fails."""
         try:
             answer = await self._ask(0, "request_times", router, replication)
         except _WorkerDiedError:
