@@ -68,7 +68,7 @@ def repeat(copies: int, target: Path) -> int:
 
 def run_cut(segments: Path, target: Path) -> str:
     windows = Place(str(target.parent), target.name)
-    done = cut(CutRequest(segments=Place(str(segments)), windows=windows, name="benchmark", window=WINDOW))
+    done = cut(CutRequest(segments=Place(str(segments)), windows=windows, name="benchmark", window=WINDOW), processes=len(os.sched_getaffinity(0)))
     return str(done.path)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from attrs import frozen
 
 from dgdr_retune.windows._cut import Cut
-from dgdr_retune.windows._errors import CutError, UnsafePathError, WindowCorruptError, WindowError
+from dgdr_retune.windows._errors import CutError, Failure
 from dgdr_retune.windows._request import CutRequest
 
 MODULE: Final = "dgdr_retune.windows._child_main"
@@ -23,27 +23,6 @@ class Order:
 
     parent: int
     request: CutRequest
-
-
-@frozen
-class Failure:
-    """A `WindowError` as plain data."""
-
-    error: str
-    reason: str
-    message: str
-
-    @classmethod
-    def of(cls, error: WindowError) -> "Failure":
-        """The data of an error."""
-        return cls(type(error).__name__, error.reason, str(error))
-
-    def to_error(self) -> WindowError:
-        """The error of the data."""
-        for error in (WindowCorruptError, UnsafePathError):
-            if self.error == error.__name__:
-                return error(self.message)
-        return CutError(self.reason, self.message)  # type: ignore[arg-type]  # the child is this program
 
 
 @frozen
@@ -67,6 +46,7 @@ async def cut_in_child(request: CutRequest, *, deadline_s: float) -> Cut:
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", MODULE),  # -P: nothing from the working directory
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

@@ -15,13 +15,14 @@ from dgdr_retune.windows._errors import CutError
 from dgdr_retune.windows._filesystem import Filesystem
 from dgdr_retune.windows._gather import Gatherer
 from dgdr_retune.windows._header import WindowHeader, encode_comment
+from dgdr_retune.windows._helpers import select_with_helpers
 from dgdr_retune.windows._load import READ_WINDOW, header_of, source_of
 from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._publish import publish, sweep
 from dgdr_retune.windows._request import CutRequest
 from dgdr_retune.windows._row import Refusal
 from dgdr_retune.windows._segments import VANISHED, list_segments, open_recordings
-from dgdr_retune.windows._select import Selection, select
+from dgdr_retune.windows._select import Selection, check_size, recent, select
 from dgdr_retune.windows._storage import storing
 from dgdr_retune.windows._table import Order, agents, publication
 from dgdr_retune.windows._window_file import write_window
@@ -54,6 +55,7 @@ class Cut:
 def cut(
     request: CutRequest,
     *,
+    processes: int = 1,
     filesystem: Filesystem | None = None,
     backend: Backend | None = None,
     limits: Limits | None = None,
@@ -63,13 +65,21 @@ def cut(
     Two passes over the segments: the first finds the window's rows and keeps 45 bytes of each, the second copies them
     in order. The rows and their order are a function of the segments' content and the window alone.
 
+    Args:
+        request: what to cut, from where, to where.
+        processes: how many may read segments at once in the first pass; more than one are forked, and only from a
+            process without other threads.
+        filesystem: what reaches storage.
+        backend: what inflates and deflates; the fastest that is installed by default.
+        limits: what bounds memory and work.
+
     Raises:
         CutError: why there is no window.
         WindowCorruptError: the published window is damaged.
         UnsafePathError: a name or path of the request must not be used, or leads over a link.
     """
     cutter = _Cutter(request, filesystem or Filesystem(), backend or Backend.fastest(), limits or Limits())
-    return cutter.run()
+    return cutter.run(processes)
 
 
 @frozen
@@ -88,19 +98,11 @@ class _Cutter:
         windows = self.request.windows
         return Path(windows.root, windows.below, self.request.name, self._file)
 
-    def run(self) -> Cut:
+    def run(self, processes: int) -> Cut:
         if reused := self._reuse():
             return reused
         with open_recordings(self.filesystem, self.request.segments) as segments:
-            listing = list_segments(self.filesystem, segments)
-            selection = select(
-                self.filesystem,
-                listing.segments,
-                segments=segments,
-                request=self.request,
-                backend=self.backend,
-                limits=self.limits,
-            )
+            selection = self._select(segments, processes)
             if selection.damage.mostly_corrupt():
                 raise _mostly_corrupt(selection)
             header, order = self._header(selection)
@@ -115,6 +117,25 @@ class _Cutter:
                 limits=self.limits,
             )
             return self._publish(header, gatherer, gatherer.by_request_id(order), selection)
+
+    def _select(self, segments: int, processes: int) -> Selection:
+        since_s = self.request.window.start_ms / 1000 - self.request.mtime_margin_s
+        listing = list_segments(self.filesystem, segments)
+        listed = recent(self.filesystem, listing.segments, segments=segments, since_s=since_s)
+        selection = select_with_helpers(
+            lambda part: select(
+                self.filesystem,
+                part,
+                segments=segments,
+                request=self.request,
+                backend=self.backend,
+                limits=self.limits,
+            ),
+            listed,
+            processes=processes,
+        )
+        check_size(selection.table, self.request)
+        return selection
 
     def _reuse(self) -> Cut | None:
         with storing(f"looking for {self._file}"):

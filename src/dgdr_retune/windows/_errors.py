@@ -2,6 +2,8 @@
 
 from typing import Final, Literal, TypeAlias
 
+from attrs import frozen
+
 CutFailure: TypeAlias = Literal[
     "trace_corrupt",
     "window_too_large",
@@ -50,3 +52,24 @@ class UnsafePathError(WindowError):
 
     def __init__(self, message: str) -> None:
         super().__init__(_UNSAFE_PATH, message)
+
+
+@frozen
+class Failure:
+    """A `WindowError` as plain data, to pass from one process to another."""
+
+    error: str
+    reason: str
+    message: str
+
+    @classmethod
+    def of(cls, error: WindowError) -> "Failure":
+        """The data of an error."""
+        return cls(type(error).__name__, error.reason, str(error))
+
+    def to_error(self) -> WindowError:
+        """The error of the data."""
+        for error in (WindowCorruptError, UnsafePathError):
+            if self.error == error.__name__:
+                return error(self.message)
+        return CutError(self.reason, self.message)  # type: ignore[arg-type]  # the other process is this program

@@ -1,9 +1,7 @@
 """Pass two of a cut: the rows themselves, in any order, from the segments."""
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
-from typing import TypeAlias
+from itertools import groupby, pairwise
 
 import numpy as np
 from attrs import frozen
@@ -18,10 +16,7 @@ from dgdr_retune.windows._segments import Segment, VanishedError, open_segment
 from dgdr_retune.windows._select import Selection
 from dgdr_retune.windows._source import Source
 from dgdr_retune.windows._table import Order, ties
-from dgdr_retune.windows._walk import blocks, intact_at
-
-_Wanted: TypeAlias = tuple[int, int, int, int]
-"""Of a row: its place among those that are asked for, its member, offset in there, and length."""
+from dgdr_retune.windows._walk import Stretch, blocks, intact_at
 
 
 @frozen(kw_only=True)
@@ -87,42 +82,53 @@ class Gatherer:
         table = self.selection.table
         rows = table.rows()[indices]
         by_place = np.lexsort((rows["offset"], rows["member"]))
-        wanted: Iterator[_Wanted] = zip(
-            by_place.tolist(),
-            *(rows[name][by_place].tolist() for name in ("member", "offset", "length")),
-            strict=True,
-        )
+        members = rows["member"][by_place]
+        starts = rows["offset"][by_place].astype(np.int64)
+        wanted = _Wanted(by_place.tolist(), starts.tolist(), (starts + rows["length"][by_place]).tolist())
+        edges = [0, *(np.flatnonzero(np.diff(members)) + 1).tolist(), len(members)]
+        runs = [(int(members[start]), slice(start, stop)) for start, stop in pairwise(edges)]
         lines = [b""] * len(indices)
-        for segment, in_segment in groupby(wanted, key=lambda row: table.member_segment[row[1]]):
-            self._fill(lines, self.selection.segments[segment], in_segment)
+        for segment, in_segment in groupby(runs, key=lambda run: table.member_segment[run[0]]):
+            self._fill(lines, self.selection.segments[segment], in_segment, wanted)
         return lines
 
-    def _fill(self, lines: list[bytes], segment: Segment, wanted: Iterator[_Wanted]) -> None:
+    def _fill(self, lines: list[bytes], segment: Segment, runs: Iterator[tuple[int, slice]], wanted: "_Wanted") -> None:
         changed = CutError("segments_changed", f"{segment} changed while the window was cut: cut again")
+        table = self.selection.table
         try:
             with open_segment(self.filesystem, segment, segments=self.segments) as opened:
-                for member, in_member in groupby(wanted, key=itemgetter(1)):
-                    if not self._fill_from_member(lines, opened.source, member, in_member):
+                for number, run in runs:
+                    start = table.member_start[number]
+                    member = intact_at(opened.source, start, backend=self.backend, limits=self.limits)
+                    if member is None or member.crc != table.member_crc[number]:
                         raise changed
+                    self._fill_from_member(lines, opened.source, member, wanted, run)
         except VanishedError:
             raise changed from None
 
-    def _fill_from_member(self, lines: list[bytes], source: Source, number: int, wanted: Iterator[_Wanted]) -> bool:
-        table = self.selection.table
-        member = intact_at(source, table.member_start[number], backend=self.backend, limits=self.limits)
-        if member is None or member.crc != table.member_crc[number]:
-            return False
+    def _fill_from_member(
+        self, lines: list[bytes], source: Source, member: Stretch, wanted: "_Wanted", run: slice
+    ) -> None:
+        spans = zip(wanted.places[run], wanted.starts[run], wanted.stops[run], strict=True)
         if (content := member.content) is not None:
-            for place, _, offset, length in wanted:
-                lines[place] = content[offset : offset + length]
-            return True
+            for place, start, stop in spans:
+                lines[place] = content[start:stop]
+            return
         held = blocks(source, member, backend=self.backend)
-        start, block = next(held)
-        for place, _, offset, length in wanted:
-            while offset >= start + len(block):
-                start, block = next(held)
-            lines[place] = block[offset - start : offset - start + length]
-        return True
+        at, block = next(held)
+        for place, start, stop in spans:
+            while start >= at + len(block):
+                at, block = next(held)
+            lines[place] = block[start - at : stop - at]
+
+
+@frozen
+class _Wanted:
+    """Rows by member and offset: their places among those that are asked for, where they start and stop."""
+
+    places: list[int]
+    starts: list[int]
+    stops: list[int]
 
 
 def _request_id(line: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 
 import numpy as np
 from attrs import Factory, define
@@ -47,6 +48,31 @@ class Selection:
         return {pod: rows["start"][pod_of_row == number] for number, pod in enumerate(pods)}
 
 
+def check_size(table: Table, request: CutRequest) -> None:
+    """Fail before memory does."""
+    if len(table) > request.maximum_rows:
+        raise CutError(
+            "window_too_large",
+            f"more than {request.maximum_rows} requests arrived in the window: "
+            "shorten the interval, or raise the limit if the memory is there (45 bytes a row)",
+        )
+
+
+def recent(
+    filesystem: Filesystem, listed: Iterable[Segment], *, segments: int, since_s: float
+) -> list[tuple[Segment, int]]:
+    """The segments that were written at or after `since_s`, by the storage's clock, with their lengths.
+
+    Rows are written after they arrive, so an older segment cannot hold a row of the window.
+    """
+    found = []
+    for segment in listed:
+        with suppress(VanishedError), open_segment(filesystem, segment, segments=segments) as opened:
+            if opened.modified_s >= since_s:
+                found.append((segment, opened.source.length))
+    return found
+
+
 def select(
     filesystem: Filesystem,
     listed: Iterable[Segment],
@@ -62,13 +88,11 @@ def select(
         CutError: `window_too_large`, `segments_unreadable`, `segments_changed`.
     """
     selection = Selection()
-    written_since_s = request.window.start_ms / 1000 - request.mtime_margin_s
     for segment in listed:
         mark = selection.table.mark()
         try:
             with open_segment(filesystem, segment, segments=segments) as opened:
-                if opened.modified_s >= written_since_s:
-                    _select_from(opened, segment, selection, request=request, backend=backend, limits=limits)
+                _select_from(opened, segment, selection, request=request, backend=backend, limits=limits)
         except VanishedError:
             selection.table.rewind(mark)
     return selection
@@ -107,12 +131,7 @@ def _select_from(
             elif row is not None:
                 refusals[row] += 1
             offset += length + 1
-        if len(table) > request.maximum_rows:
-            raise CutError(
-                "window_too_large",
-                f"more than {request.maximum_rows} requests arrived in the window: "
-                "shorten the interval, or raise the limit if the memory is there (45 bytes a row)",
-            )
+        check_size(table, request)
     selection.segments.append(segment)
     selection.refusals.update(refusals)
     selection.damage.merge(damage)

@@ -32,6 +32,17 @@ Rows = NDArray[np.void]
 Order = NDArray[np.intp]
 
 
+@frozen
+class PackedTable:
+    """A table as plain data."""
+
+    rows: bytes
+    block_sizes: dict[int, int]
+    member_segment: bytes
+    member_start: bytes
+    member_crc: bytes
+
+
 class Table:
     """Rows as they were read: by pod, segment, member and line.
 
@@ -57,8 +68,6 @@ class Table:
 
     def append(self, row: Row, *, offset: int, length: int) -> None:
         """One row of the member that was added last."""
-        if row.block_size not in self._block_sizes:
-            self._block_sizes[row.block_size] = min(len(self._block_sizes), _MOST_BLOCK_SIZES) << 1
         self._rows += _PACKED.pack(
             row.received_ms,
             row.end_ms,
@@ -66,7 +75,7 @@ class Table:
             len(self.member_segment) - 1,
             offset,
             length,
-            self._block_sizes[row.block_size] | row.agent,
+            self._mark(row.block_size) | row.agent,
         )
 
     def mark(self) -> tuple[int, int]:
@@ -78,6 +87,34 @@ class Table:
         del self._rows[mark[0] :]
         for column in (self.member_segment, self.member_start, self.member_crc):
             del column[mark[1] :]
+
+    def pack(self) -> "PackedTable":
+        """All of it as plain data."""
+        return PackedTable(
+            bytes(self._rows),
+            self._block_sizes,
+            self.member_segment.tobytes(),
+            self.member_start.tobytes(),
+            self.member_crc.tobytes(),
+        )
+
+    def extend(self, packed: "PackedTable", *, segments: int) -> None:
+        """Append another table; its segments are counted from `segments` on."""
+        flags = np.zeros(256, np.uint8)
+        for block_size, mark in packed.block_sizes.items():
+            flags[mark : mark + 2] = self._mark(block_size) + np.arange(2)
+        rows = np.frombuffer(bytearray(packed.rows), _FIELDS)
+        rows["member"] += np.uint32(len(self.member_segment))
+        rows["flags"] = flags[rows["flags"]]
+        self._rows += rows.tobytes()
+        self.member_segment.extend(segments + segment for segment in array("I", packed.member_segment))
+        self.member_start.frombytes(packed.member_start)
+        self.member_crc.frombytes(packed.member_crc)
+
+    def _mark(self, block_size: int) -> int:
+        if block_size not in self._block_sizes:
+            self._block_sizes[block_size] = min(len(self._block_sizes), _MOST_BLOCK_SIZES) << 1
+        return self._block_sizes[block_size]
 
     def rows(self) -> Rows:
         """A view; nothing may be appended while it is used."""
