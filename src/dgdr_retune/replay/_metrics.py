@@ -41,15 +41,15 @@ def summarize(outcome: Outcome, trace: Trace, scenario: Scenario) -> Metrics:
     ):
         known = samples[~np.isnan(samples)]
         values |= _distribution(name, known, np.ones(len(known), dtype=np.int64))
-    values["num_ttft_samples"] = float(np.count_nonzero(~np.isnan(times.ttft_ms)))
-    values["num_tpot_samples"] = float(np.count_nonzero(~np.isnan(times.itl_ms)))
-    values["num_e2e_latency_samples"] = float(np.count_nonzero(~np.isnan(times.e2e_ms)))
+    values["num_ttft_samples"] = int(np.count_nonzero(~np.isnan(times.ttft_ms)))
+    values["num_tpot_samples"] = int(np.count_nonzero(~np.isnan(times.itl_ms)))
+    values["num_e2e_latency_samples"] = int(np.count_nonzero(~np.isnan(times.e2e_ms)))
     values |= _distribution("itl_ms", outcome.gap_ms, outcome.gap_tokens)
     some = outcome.gap_ms > 0.0
     values |= _distribution("output_token_throughput_per_user", 1000.0 / outcome.gap_ms[some], outcome.gap_tokens[some])
     if scenario.sla is not None:
         values |= _goodput(outcome, times, scenario.sla, values["duration_ms"])
-    return Metrics(values)
+    return Metrics({name: float(value) for name, value in values.items()})
 
 
 def _counts_and_rates(outcome: Outcome, trace: Trace, scenario: Scenario) -> dict[str, float]:
@@ -61,12 +61,12 @@ def _counts_and_rates(outcome: Outcome, trace: Trace, scenario: Scenario) -> dic
     duration_s = max(duration_ms / 1000.0, _SHORTEST_S)
     worker_seconds = worker.replicas * float(outcome.end_ms.max()) / 1000.0
     return {
-        "num_requests": float(len(trace)),
-        "completed_requests": float(np.count_nonzero(completed)),
-        "total_input_tokens": float(input_tokens),
-        "total_output_tokens": float(output_tokens),
-        "processed_tokens": float(input_tokens + output_tokens),
-        "committed_prefill_tokens": float(outcome.committed_prefill_tokens),
+        "num_requests": len(trace),
+        "completed_requests": int(np.count_nonzero(completed)),
+        "total_input_tokens": input_tokens,
+        "total_output_tokens": output_tokens,
+        "processed_tokens": input_tokens + output_tokens,
+        "committed_prefill_tokens": outcome.committed_prefill_tokens,
         "duration_ms": duration_ms,
         "request_throughput_rps": np.count_nonzero(completed) / duration_s,
         "input_throughput_tok_s": input_tokens / duration_s,
@@ -75,7 +75,7 @@ def _counts_and_rates(outcome: Outcome, trace: Trace, scenario: Scenario) -> dic
         "prefill_worker_seconds": 0.0,
         "decode_worker_seconds": worker_seconds,
         "prefill_gpus_per_worker": 0.0,
-        "decode_gpus_per_worker": float(worker.gpus_per_worker),
+        "decode_gpus_per_worker": worker.gpus_per_worker,
         "gpu_hours": worker_seconds * worker.gpus_per_worker / 3600.0,
         "prefix_cache_reused_ratio": _ratio(int(outcome.reused_most[completed].sum()), input_tokens),
         "first_admission_prefix_cache_reused_ratio": _ratio(int(outcome.reused_first[completed].sum()), input_tokens),
@@ -87,20 +87,23 @@ def _ratio(part: int, whole: int) -> float:
 
 
 def _distribution(name: str, values: NDArray[np.float64], weights: NDArray[np.integer]) -> dict[str, float]:
-    """Statistics of samples that occur `weights` times each; none without samples."""
+    """Statistics of samples that occur `weights` times each; none without samples.
+
+    Sums are numpy's own, not a product of vectors: its order would depend on the linear algebra library's threads.
+    """
     count = int(weights.sum())
     if count == 0:
         return {}
     order = np.argsort(values, kind="stable")
     values = values[order]
     weights = weights[order]
-    mean = float(values @ weights) / count
+    mean = float((values * weights).sum()) / count
     ranks = np.cumsum(weights)
     statistics = {
         f"mean_{name}": mean,
         f"min_{name}": float(values[0]),
         f"max_{name}": float(values[-1]),
-        f"std_{name}": math.sqrt(float((values - mean) ** 2 @ weights) / count),
+        f"std_{name}": math.sqrt(float(((values - mean) ** 2 * weights).sum()) / count),
     }
     for label, percent in _PERCENTILES.items():
         rank = math.floor((count - 1) * percent / 100 + 0.5)
@@ -125,7 +128,7 @@ def _goodput(outcome: Outcome, times: RequestTimes, sla: Sla, duration_ms: float
     duration_s = max(duration_ms / 1000.0, _SHORTEST_S)
     count = int(np.count_nonzero(good))
     return {
-        "goodput_completed_requests": float(count),
+        "goodput_completed_requests": count,
         "goodput_request_throughput_rps": count / duration_s,
         "goodput_output_throughput_tok_s": int(outcome.output_length[good].sum()) / duration_s,
     }

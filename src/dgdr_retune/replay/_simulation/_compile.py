@@ -20,8 +20,11 @@ else:
 
 
 def kernel(function: Function) -> Function:
-    """A function of the hot loop: compiled into the entry that calls it."""
-    return cast("Function", numba.njit(function)) if COMPILED else function
+    """A function of the hot loop: compiled into the entry that calls it, and not callable from Python then."""
+    if not COMPILED:
+        return function
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast("Function", numba.njit(**options)(function))
 
 
 def kernel_entry(function: Function) -> Function:
