@@ -24,6 +24,7 @@ _PIECE: Final = 1 << 20
 _KNOWN_FLAGS: Final = 0x1F
 _COST_OF_A_TRIAL: Final = 4096
 _WORK_PER_BYTE: Final = 64
+_WORK_PER_SEGMENT: Final = 8
 
 
 class Verdict(StrEnum):
@@ -126,7 +127,7 @@ class _Walk:
         self._limits = limits
         self._judge = Backend.zlib()
         self._end = source.length
-        self._work_left = 4 * limits.member + _WORK_PER_BYTE * source.length
+        self._work_left = _WORK_PER_SEGMENT * limits.member + _WORK_PER_BYTE * source.length
         self._data_end: int | None = None
 
     def stretches(self) -> Iterator[Stretch]:

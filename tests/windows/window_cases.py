@@ -1,0 +1,103 @@
+"""Rows, members and segments to cut windows from."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dgdr_retune.windows import Window
+from dgdr_retune.windows._backend import Backend
+from dgdr_retune.windows._member import Limits
+from dgdr_retune.windows._source import Source
+from dgdr_retune.windows._walk import Stretch, walk
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+START_MS = 1_796_039_400_000
+WINDOW = Window(start_ms=START_MS, end_ms=START_MS + 60_000, cutoff_ms=START_MS + 70_000)
+
+
+def record(
+    request_id: str = "a", *, received_ms: int = START_MS, took_ms: float | None = 25.5, input_length: int = 130
+) -> dict[str, Any]:
+    """A record as Dynamo 1.6 writes it, of a block size of 64."""
+    request = {
+        "request_id": request_id,
+        "input_tokens": input_length,
+        "output_tokens": 8,
+        "cached_tokens": 64,
+        "request_received_ms": received_ms,
+        "prefill_wait_time_ms": 1.25,
+        "prefill_time_ms": 6.5,
+        "ttft_ms": 7.75,
+        "total_time_ms": took_ms,
+        "avg_itl_ms": 2.5,
+        "kv_hit_rate": 0.5,
+        "queue_depth": 0,
+        "worker": {
+            "prefill_worker_id": 9476753702461689193,
+            "prefill_dp_rank": 0,
+            "decode_worker_id": 9476753702461689193,
+            "decode_dp_rank": 0,
+        },
+        "replay": {
+            "trace_block_size": 64,
+            "input_length": input_length,
+            "input_sequence_hashes": [2**63 + 17 * block + 1 for block in range(-(-input_length // 64))],
+        },
+    }
+    if took_ms is None:
+        del request["total_time_ms"]
+    return {
+        "schema": "dynamo.request.trace.v1",
+        "event_type": "request_end",
+        "event_time_unix_ms": received_ms + round(took_ms or 0),
+        "request": request,
+    }
+
+
+def line(event: Mapping[str, Any], *, bare: bool = False) -> bytes:
+    """A row as it stands on disk, without its end."""
+    parsed = event if bare else {"timestamp": 25751, "event": event}
+    return json.dumps(parsed, separators=(",", ":")).encode()
+
+
+def row(request_id: str = "a", **values: Any) -> bytes:
+    """An enveloped row of `record`."""
+    return line(record(request_id, **values))
+
+
+def member(*rows: bytes, level: int = 6) -> bytes:
+    """A gzip member of whole rows."""
+    return gzip.compress(b"".join(one + b"\n" for one in rows), level, mtime=0)
+
+
+def members_of(segment: bytes) -> list[bytes]:
+    """The members of an undamaged segment."""
+    found = []
+    while segment:
+        stream = zlib.decompressobj(31)
+        stream.decompress(segment)
+        length = len(segment) - len(stream.unused_data)
+        found.append(segment[:length])
+        segment = segment[length:]
+    return found
+
+
+def source_of(segment: bytes) -> Source:
+    """A segment's bytes to read."""
+    return Source(lambda size, offset: segment[offset : offset + size], len(segment))
+
+
+def stretches(segment: bytes, backend: Backend | None = None, limits: Limits | None = None) -> list[Stretch]:
+    """What a segment is made of."""
+    return list(walk(source_of(segment), backend=backend or Backend.fastest(), limits=limits or Limits()))
+
+
+BACKENDS = [
+    pytest.param(Backend.zlib(), id="zlib"),
+    pytest.param(Backend.fastest(), id="isal", marks=pytest.mark.fast),
+]
