@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dgdr_retune.windows import Window
+from dgdr_retune.windows import Cut, Window
 from dgdr_retune.windows._backend import Backend
+from dgdr_retune.windows._filesystem import Filesystem
 from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._source import Source
 from dgdr_retune.windows._walk import Stretch, walk
@@ -101,3 +102,26 @@ BACKENDS = [
     pytest.param(Backend.zlib(), id="zlib"),
     pytest.param(Backend.fastest(), id="isal", marks=pytest.mark.fast),
 ]
+
+
+class Unsynced(Filesystem):
+    """Storage that does not wait for the disk, for tests that are not about crashes."""
+
+    def sync(self, descriptor: int) -> None:
+        """Nothing."""
+
+
+def published_rows(cut: Cut) -> list[bytes]:
+    """The rows of a published window, as the standard library reads them."""
+    assert cut.path is not None
+    return gzip.decompress(Path(cut.path).read_bytes()).splitlines(keepends=True)
+
+
+def order_of(line: bytes) -> tuple[int, int, str]:
+    """Where a row that Dynamo 1.6 wrote belongs in a window: (start, end, request id)."""
+    parsed = json.loads(line)
+    request = parsed.get("event", parsed)["request"]
+    took_ms = request.get("total_time_ms")
+    start_ms = request["request_received_ms"]
+    end_ms = parsed["event"]["event_time_unix_ms"] if took_ms is None else start_ms + int(took_ms + 0.5)
+    return start_ms, end_ms, request["request_id"]

@@ -56,7 +56,8 @@ def _events(block: bytes) -> list[Event]:
 def _verdict(line: bytes, event: Event) -> Row | Refusal:
     request = event.request
     worker = request.worker
-    hashes = request.replay.input_sequence_hashes
+    replay = request.replay
+    hashes = replay.input_sequence_hashes
     # What the decoding lets through: a repeated event, -0 (read as 0, which loaders refuse), and integers of more than
     # 64 bits. A row that repeats its event closes seven objects; at most six are closed where none but one is before
     # the last five bytes.
@@ -73,7 +74,10 @@ def _verdict(line: bytes, event: Event) -> Row | Refusal:
             | request.input_tokens
             | request.cached_tokens
             | request.queue_depth
+            | request.output_tokens
             | request.request_received_ms
+            | replay.trace_block_size
+            | replay.input_length
             | event.event_time_unix_ms
         )
         > MAXIMUM_UNSIGNED

@@ -67,7 +67,7 @@ class _RepeatedEvent(dict[str, Any]):
 def _kind(row: bytes) -> str:
     try:
         kind = _decode_kind(row)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ""
     return kind.event_type if kind.event is msgspec.UNSET else kind.event.event_type
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dgdr_retune.windows._record import Event
 
 MAXIMUM_TOKENS: Final = 2**31 - 1
-"""Of a prompt, an answer or a block: a replay reserves memory for them before it looks further."""
+"""Of a prompt or an answer: a replay reserves memory for them before it looks further, and Dynamo's dies of more."""
 
 MAXIMUM_ROW: Final = 16 << 20
 """Bytes of a row."""
@@ -71,7 +71,7 @@ def row_of(event: Event, *, agent: bool = False) -> Row | Refusal:
     input_length = replay.input_length
     if len(hashes) != -(-input_length // block_size):
         return Refusal.HASH_COUNT
-    if (block_size | input_length | request.output_tokens) > MAXIMUM_TOKENS:
+    if (input_length | request.output_tokens) > MAXIMUM_TOKENS:
         return Refusal.OUT_OF_RANGE
     received_ms = request.request_received_ms
     total_ms = request.total_time_ms
