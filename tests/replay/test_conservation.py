@@ -92,7 +92,7 @@ def check_copies(state: Any) -> None:
             held = state.slots[slot + s.COPIES : slot + s.COPIES + state.slots[slot + s.HELD]]
             assert len(set(held)) == len(held)
             users.update(held)
-        own = range(worker * shape.blocks * s.COPY_SIZE, (worker + 1) * shape.blocks * s.COPY_SIZE, s.COPY_SIZE)
+        own = range(worker * shape.copies * s.COPY_SIZE, (worker + 1) * shape.copies * s.COPY_SIZE, s.COPY_SIZE)
         assert {copy: state.copies[copy + s.REFERENCES] for copy in own if copy in users} == users
         free = linked(state.copies, state.workers[at + s.FREE_COPY], s.NEWER)
         spare = linked(state.copies, state.workers[at + s.OLDEST_COPY], s.NEWER)
@@ -177,8 +177,8 @@ def follow(case: Case) -> Any:
             check(state)
         if status == loop.DONE:
             return state
-        if status == loop.ENTRIES_SHORT:
-            state = layout.with_more_entries(state)
+        if status == loop.ROOM_SHORT:
+            state = layout.with_more_room(state)
         events += 1
         assert events < 100_000
 
@@ -201,7 +201,7 @@ def test_requests_tokens_and_blocks_balance_after_every_event(case: Case) -> Non
     assert np.isclose(gaps, (times[tokens, s.END] - times[tokens, s.FIRST_TOKEN]).sum())
     for worker in range(shape.workers):
         at = worker * shape.worker_size
-        assert state.workers[at + s.SPARE_COPIES] == shape.blocks
+        assert state.workers[at + s.SPARE_COPIES] == shape.copies
         assert [state.workers[at + field] for field in (s.ACTIVE_BLOCKS, s.PREFILL_TOKENS, s.ACTIVE_REQUESTS)] == [
             0
         ] * 3
@@ -215,8 +215,8 @@ def test_a_replay_that_has_to_make_room_for_block_identities_is_the_same_replay(
     tight = state._replace(shape=state.shape._replace(entry_reserve=len(state.entries) // state.shape.entry_size + 1))
     grown = 0
     while (status := loop.run(tight)) != loop.DONE:
-        assert status == loop.ENTRIES_SHORT
-        tight = layout.with_more_entries(tight)
+        assert status == loop.ROOM_SHORT
+        tight = layout.with_more_room(tight)
         grown += 1
     assert grown > 0
     assert np.array_equal(tight.times, roomy.times, equal_nan=True)

@@ -1,4 +1,4 @@
-"""Lays out the simulator's state before the first arrival, and again with more room for block identities."""
+"""Lays out the simulator's state before the first arrival, and again with more room."""
 
 from typing import Any
 
@@ -74,7 +74,6 @@ def initial_state(trace: Trace, scenario: Scenario, router: RouterParameters, re
     requests[:, LIMIT] = limits
     scratch = np.zeros(shape.chain + shape.slot_size, dtype=np.int64)
     scratch[FREE_ENTRIES] = free_entries
-    gaps = int(np.maximum(limits, 0).sum()) + 1
     return State(
         arrival_ms=_table(trace.arrival_ms),
         input_length=_table(trace.input_length),
@@ -92,8 +91,8 @@ def initial_state(trace: Trace, scenario: Scenario, router: RouterParameters, re
         entries=_table(entries),
         buckets=_table(buckets),
         scratch=_table(scratch),
-        gap_ms=np.empty(gaps),
-        gap_tokens=np.empty(gaps, dtype=np.int32),
+        gap_ms=np.empty(4 * shape.gap_reserve),
+        gap_tokens=np.empty(4 * shape.gap_reserve, dtype=np.int32),
     )
 
 
@@ -114,8 +113,17 @@ def output_limits(trace: Trace, specification: EngineSpecification) -> NDArray[n
     return np.where(refused, -1, limits).astype(np.int32)
 
 
-def with_more_entries(state: State) -> State:
-    """The same state with room for twice as many block identities."""
+def with_more_room(state: State) -> State:
+    """The same state with room for twice as much of what is short."""
+    if state.scratch[FREE_ENTRIES] < state.shape.entry_reserve:
+        return _with_more_entries(state)
+    return state._replace(
+        gap_ms=np.resize(state.gap_ms, 2 * len(state.gap_ms)),
+        gap_tokens=np.resize(state.gap_tokens, 2 * len(state.gap_tokens)),
+    )
+
+
+def _with_more_entries(state: State) -> State:
     shape = state.shape
     count = len(state.entries) // shape.entry_size
     entries, buckets, _ = _empty_entries(shape, 2 * count)
@@ -139,25 +147,31 @@ def _shape(trace: Trace, specification: EngineSpecification, limits: NDArray[np.
     worker = specification.aggregated
     words = -(-worker.replicas // MASK_BITS)
     holdings = MASKS + 2 * words
-    longest = int((trace.input_length + np.maximum(limits, 0)).max())
-    depths = -(-longest // worker.block_size)
+    blocks = -(-(trace.input_length + np.maximum(limits, 0).astype(np.int64)) // worker.block_size)
+    depths = int(blocks.max())
+    copies = min(worker.blocks, int(blocks.sum()))
+    sequences = min(worker.max_sequences, len(trace))
+    wheel = 1 + max(1, min(worker.block_size, int(limits.max())))
     return Shape(
         rows=len(trace),
         workers=worker.replicas,
         words=words,
         blocks=worker.blocks,
+        copies=copies,
         block_size=worker.block_size,
-        max_sequences=worker.max_sequences,
+        max_sequences=sequences,
         max_batched_tokens=worker.max_batched_tokens,
         prefix_caching=worker.prefix_caching,
-        entry_reserve=worker.replicas * worker.blocks + depths,
-        worker_size=WHEEL + worker.block_size + 1,
+        entry_reserve=worker.replicas * copies + depths,
+        gap_reserve=worker.replicas * (sequences + 1),
+        worker_size=WHEEL + wheel,
+        wheel_size=wheel,
         slot_size=COPIES + depths,
         entry_size=holdings + worker.replicas * HOLDING_SIZE,
         holdings=holdings,
         due=COUNTERS,
-        completing=COUNTERS + worker.max_sequences,
-        chain=COUNTERS + 2 * worker.max_sequences,
+        completing=COUNTERS + sequences,
+        chain=COUNTERS + 2 * sequences,
     )
 
 
@@ -184,8 +198,8 @@ def _workers(shape: Shape) -> NDArray[np.int64]:
     workers[:, list(_EMPTY_LISTS)] = -1
     workers[:, WHEEL:] = -1
     workers[:, FREE_SLOT] = np.arange(shape.workers) * shape.max_sequences * shape.slot_size
-    workers[:, FREE_COPY] = np.arange(shape.workers) * shape.blocks * COPY_SIZE
-    workers[:, SPARE_COPIES] = shape.blocks
+    workers[:, FREE_COPY] = np.arange(shape.workers) * shape.copies * COPY_SIZE
+    workers[:, SPARE_COPIES] = shape.copies
     return workers
 
 
@@ -196,8 +210,8 @@ def _slots(shape: Shape) -> NDArray[np.int64]:
 
 
 def _copies(shape: Shape) -> NDArray[np.int64]:
-    copies = np.full((shape.workers, shape.blocks, COPY_SIZE), -1, dtype=np.int64)
-    copies[:, :, NEWER] = _linked(shape.workers, shape.blocks, COPY_SIZE)
+    copies = np.full((shape.workers, shape.copies, COPY_SIZE), -1, dtype=np.int64)
+    copies[:, :, NEWER] = _linked(shape.workers, shape.copies, COPY_SIZE)
     return copies
 
 

@@ -6,6 +6,7 @@ from dgdr_retune.replay._simulation._state import (
     BUSY,
     FOLLOWING,
     FREE_ENTRIES,
+    GAPS,
     NEXT_ROW,
     OPEN_REQUESTS,
     REQUEST_SIZE,
@@ -18,7 +19,7 @@ from dgdr_retune.replay._simulation._worker import end_pass, start_pass
 
 DONE = 0
 GOING_ON = 1
-ENTRIES_SHORT = 2
+ROOM_SHORT = 2
 
 
 @kernel
@@ -61,23 +62,23 @@ def receive(state: State, row: int) -> None:
 def advance(state: State) -> int:
     """Everything that happens at the next event's time.
 
-    Returns DONE, without effect, when nothing is left; ENTRIES_SHORT before anything that could need more entries than
-    are free: the caller makes more and calls again; else GOING_ON.
+    Returns DONE, without effect, when nothing is left; ROOM_SHORT before anything that could need more entries or gaps
+    than are free: the caller makes more and calls again; else GOING_ON.
     """
     shape = state.shape
     workers = state.workers
     scratch = state.scratch
     if scratch[NEXT_ROW] == shape.rows and scratch[OPEN_REQUESTS] == 0:
         return DONE
-    if scratch[FREE_ENTRIES] < shape.entry_reserve:
-        return ENTRIES_SHORT
+    if scratch[FREE_ENTRIES] < shape.entry_reserve or len(state.gap_ms) - scratch[GAPS] < shape.gap_reserve:
+        return ROOM_SHORT
     now_ms = next_event_ms(state)
     for worker in range(shape.workers):
         if workers[worker * shape.worker_size + BUSY] != 0 and state.pass_end_ms[worker] <= now_ms:
             end_pass(state, worker)
     while scratch[NEXT_ROW] < shape.rows and arrival_ms(state, scratch[NEXT_ROW]) <= now_ms:
         if scratch[FREE_ENTRIES] < shape.entry_reserve:
-            return ENTRIES_SHORT
+            return ROOM_SHORT
         receive(state, scratch[NEXT_ROW])
         scratch[NEXT_ROW] += 1
     for worker in range(shape.workers):
@@ -89,7 +90,7 @@ def advance(state: State) -> int:
 
 @kernel
 def run(state: State) -> int:
-    """Advance until the replay is done or needs more entries; returns DONE or ENTRIES_SHORT."""
+    """Advance until the replay is done or needs more room; returns DONE or ROOM_SHORT."""
     status = GOING_ON
     while status == GOING_ON:
         status = advance(state)

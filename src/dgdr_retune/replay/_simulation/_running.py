@@ -126,7 +126,7 @@ def begin_decoding(state: State, worker: int, slot: int) -> None:
 
 @kernel
 def put_on_wheel(state: State, worker: int, slot: int) -> None:
-    """Note the tick at which a decoding request next needs a block, or ends; at most a block's tokens ahead."""
+    """Note the tick at which a decoding request next needs a block, or ends; less than the wheel's size ahead."""
     workers = state.workers
     slots = state.slots
     at = worker * state.shape.worker_size
@@ -135,7 +135,7 @@ def put_on_wheel(state: State, worker: int, slot: int) -> None:
     until_end = state.requests[row * REQUEST_SIZE + LIMIT] - generated
     until_block = slots[slot + HELD] * state.shape.block_size + 2 - state.input_length[row] - generated
     tick = workers[at + TICK] + min(until_block, until_end)
-    place = at + WHEEL + tick % (state.shape.block_size + 1)
+    place = at + WHEEL + tick % state.shape.wheel_size
     first = workers[place]
     slots[slot + WHEEL_PREVIOUS] = -2 - place
     slots[slot + WHEEL_NEXT] = first

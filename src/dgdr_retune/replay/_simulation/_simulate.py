@@ -7,7 +7,7 @@ import numpy as np
 from dgdr_retune.replay._engine import RouterParameters, Scenario
 from dgdr_retune.replay._outcome import Outcome
 from dgdr_retune.replay._simulation._compile import COMPILED, kernel_entry, sources_digest
-from dgdr_retune.replay._simulation._layout import initial_state, with_more_entries
+from dgdr_retune.replay._simulation._layout import initial_state, with_more_room
 from dgdr_retune.replay._simulation._loop import DONE, run
 from dgdr_retune.replay._simulation._state import (
     ADMISSIONS,
@@ -32,7 +32,7 @@ def simulate(trace: Trace, scenario: Scenario, router: RouterParameters, replica
     """Replay a window of at least one request; equal arguments give equal numbers, bit for bit."""
     state = initial_state(trace, scenario, router, replication)
     while _run(state) != DONE:
-        state = with_more_entries(state)
+        state = with_more_room(state)
     return _outcome(trace, scenario, state)
 
 

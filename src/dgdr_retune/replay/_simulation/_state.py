@@ -121,18 +121,26 @@ COUNTERS = 14
 
 
 class Shape(NamedTuple):
-    """Sizes, and where things stand. Does not change during a replay but for its entries."""
+    """Sizes, and where things stand.
+
+    A worker has `blocks`, of which no more `copies` need a record than the whole window could fill; likewise
+    `max_sequences` is at most the number of requests. The reserves are how many entries and gaps must be free before
+    an event.
+    """
 
     rows: int
     workers: int
     words: int
     blocks: int
+    copies: int
     block_size: int
     max_sequences: int
     max_batched_tokens: int
     prefix_caching: bool
     entry_reserve: int
+    gap_reserve: int
     worker_size: int
+    wheel_size: int
     slot_size: int
     entry_size: int
     holdings: int

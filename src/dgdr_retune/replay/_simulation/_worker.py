@@ -97,7 +97,7 @@ def find_due(state: State, worker: int) -> None:
     scratch = state.scratch
     at = worker * state.shape.worker_size
     first = state.shape.due
-    slot = state.workers[at + WHEEL + (state.workers[at + TICK] + 1) % (state.shape.block_size + 1)]
+    slot = state.workers[at + WHEEL + (state.workers[at + TICK] + 1) % state.shape.wheel_size]
     end = first
     while slot >= 0:
         place = end
