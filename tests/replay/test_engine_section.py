@@ -77,6 +77,7 @@ def test_fixed_timing_carries_its_durations() -> None:
         ("workers.aggregated.kv_cache.capacity", {}, "kv_cache.capacity"),
         ("workers.aggregated.kv_cache.block_size", None, "kv_cache.block_size"),
         ("workers.aggregated.parallelism.preset.0.attention_data", 2, "parallelism.preset[0].attention_data"),
+        ("workers.aggregated.scheduler.max_batched_tokens", 63, "scheduler.max_batched_tokens"),
     ],
 )
 def test_what_a_replay_would_have_to_guess_is_refused_with_its_path(path: str, value: Any, named: str) -> None:
@@ -130,3 +131,8 @@ def test_what_is_not_pinned_or_not_known_does_not_load(path: str, value: Any) ->
 def test_keys_of_aisimulate_that_change_nothing_here_are_accepted(key: str, value: Any) -> None:
     plain = EngineSection.model_validate(EXPLICIT).specification()
     assert EngineSection.model_validate(section(key, value)).specification() == plain
+
+
+def test_a_context_length_bounds_the_sequences_of_the_engine() -> None:
+    assert EngineSection.model_validate(section("context_length", 2048)).specification().context_length == 2048
+    assert EngineSection.model_validate(section("context_length", "max")).specification().context_length is None

@@ -136,6 +136,11 @@ class EngineSection(Section):
                 f"{here}.parallelism.preset[0].attention_data",
                 f"is {layout.attention_data}, but only workers of one data-parallel rank are replayed; use 1",
             )
+        if worker.scheduler.max_batched_tokens < worker.scheduler.max_sequences:
+            raise EngineSectionError(
+                f"{here}.scheduler.max_batched_tokens",
+                f"is less than max_sequences ({worker.scheduler.max_sequences}); vLLM wants at least as many",
+            )
         if worker.kv_cache.block_size is None:
             _refuse_default(f"{here}.kv_cache.block_size", "the workers' KV block size in tokens")
         if worker.kv_cache.capacity.blocks is None:

@@ -23,7 +23,10 @@ Timing = FixedTiming | PolynomialTiming
 
 @frozen
 class WorkerSpecification:
-    """One pool of identical workers: counts, tokens and blocks as vLLM's scheduler counts them, for each worker."""
+    """One pool of identical workers: counts, tokens and blocks as vLLM's scheduler counts them, for each worker.
+
+    `max_batched_tokens` is at least `max_sequences`, as vLLM wants it.
+    """
 
     replicas: int
     gpus_per_worker: int
