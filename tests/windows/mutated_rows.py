@@ -189,7 +189,7 @@ def shuffled(chance: random.Random, parsed: Parsed, target: Parsed) -> tuple[str
 
 def damaged(chance: random.Random, parsed: Parsed, _target: Parsed) -> tuple[str, bytes]:
     text = bytearray(_text(parsed))
-    at = chance.randrange(len(text))
+    at = chance.randrange(1, len(text))
     if chance.random() < 0.3:
         del text[at:]
         return f"cut at {at}", bytes(text)

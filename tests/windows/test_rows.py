@@ -119,6 +119,8 @@ REFUSED = {
     "null in a known field": (put('"queue_depth":0', '"queue_depth":null'), Refusal.FIELD),
     "2^64 in a field that no replay reads": (put('"queue_depth":0', f'"queue_depth":{2**64}'), Refusal.FIELD),
     "an empty id": (put('"request_id":"a"', '"request_id":""'), Refusal.FIELD),
+    "an id of white space": (put('"request_id":"a"', '"request_id":"\u2007\u3000 "'), Refusal.FIELD),
+    "400 digits in the envelope": (put('"timestamp":25751', '"timestamp":' + "9" * 400), Refusal.NUMBER),
     "a tool on a request": (with_field("1").replace(b"unknown", b"tool"), Refusal.FIELD),
     "an empty prompt": (put('"input_length":130', '"input_length":0'), Refusal.FIELD),
     "a block size of 0": (put('"trace_block_size":64', '"trace_block_size":0'), Refusal.FIELD),

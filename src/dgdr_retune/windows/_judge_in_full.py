@@ -36,6 +36,10 @@ _Known = Mapping[str, "_Known"]
 _RECORD: Final[_Known] = {"request": {"replay": {}, "worker": {}}, "agent_context": {}}
 _ENVELOPE: Final[_Known] = {"event": _RECORD}
 
+_MINUS_ZERO: Final = -0.0
+_NOT_READ: Final = frozenset({"input_tokens", "cached_tokens", "queue_depth", *Worker.__struct_fields__})
+"""Unsigned fields that no loader reads: -0 does no harm there, and the fast way cannot tell it from 0."""
+
 _decode_kind = msgspec.json.Decoder(RowKind).decode
 
 
@@ -109,7 +113,9 @@ def _check_shape(row: bytes) -> None:
 
 def _integer(digits: str) -> int | float:
     # As the loaders: what does not fit 64 bits is a float, and so is -0.
-    if digits == "-0" or len(digits) > _DIGITS_OF_64_BITS:
+    if digits == "-0":
+        return _MINUS_ZERO
+    if len(digits) > _DIGITS_OF_64_BITS:
         return float(digits)
     number = int(digits)
     return number if _SMALLEST_SIGNED <= number <= MAXIMUM_UNSIGNED else float(digits)
@@ -196,4 +202,5 @@ def _typed(record: dict[str, Any]) -> Event:
 
 
 def _fields(parsed: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any]:
-    return {name: parsed[name] for name in schema.__struct_fields__ if name in parsed}
+    known = {name: parsed[name] for name in schema.__struct_fields__ if name in parsed}
+    return {name: 0 if value is _MINUS_ZERO and name in _NOT_READ else value for name, value in known.items()}

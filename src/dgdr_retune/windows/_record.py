@@ -71,7 +71,7 @@ class Envelope(Struct, gc=False, forbid_unknown_fields=True):
     """A line on disk; its timestamp counts from the start of the writing process and is not used."""
 
     event: Event
-    timestamp: Unsigned = 0
+    timestamp: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
 
 
 class AgentContext(Struct, gc=False):

@@ -16,6 +16,11 @@ MAXIMUM_ROW: Final = 16 << 20
 
 MAXIMUM_UNSIGNED: Final = 2**64 - 1
 
+_WHITE_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
+"""As Unicode has it. An identifier of nothing else is empty for Dynamo's loader."""
+
 _HALF: Final = 0.5
 """From here on loaders round up."""
 
@@ -73,6 +78,8 @@ def row_of(event: Event, *, agent: bool = False) -> Row | Refusal:
         return Refusal.HASH_COUNT
     if (input_length | request.output_tokens) > MAXIMUM_TOKENS:
         return Refusal.OUT_OF_RANGE
+    if not request.request_id.strip(_WHITE_SPACE):
+        return Refusal.FIELD
     received_ms = request.request_received_ms
     total_ms = request.total_time_ms
     if total_ms >= 0:
