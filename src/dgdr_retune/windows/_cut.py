@@ -10,13 +10,13 @@ from attrs import evolve, field, frozen
 from dgdr_retune.windows._backend import Backend
 from dgdr_retune.windows._completeness import Completeness, completeness_of
 from dgdr_retune.windows._counts import Counts
-from dgdr_retune.windows._directories import make_directory, open_directory, open_place
+from dgdr_retune.windows._directories import let_pass, make_directory, open_directory, open_place
 from dgdr_retune.windows._errors import CutError
 from dgdr_retune.windows._filesystem import Filesystem
 from dgdr_retune.windows._gather import Gatherer
 from dgdr_retune.windows._header import WindowHeader, encode_comment
 from dgdr_retune.windows._helpers import select_with_helpers
-from dgdr_retune.windows._load import READ_WINDOW, header_of, source_of
+from dgdr_retune.windows._load import header_of, open_window
 from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._publish import publish, sweep
 from dgdr_retune.windows._request import CutRequest
@@ -165,10 +165,8 @@ class _Cutter:
         )
 
     def _published(self, directory: int) -> WindowHeader:
-        with ExitStack() as stack:
-            descriptor = self.filesystem.open(self._file, READ_WINDOW, directory=directory)
-            stack.callback(self.filesystem.close, descriptor)
-            return header_of(source_of(self.filesystem, descriptor, path=self._path), path=self._path)
+        with open_window(self._path, filesystem=self.filesystem, name=self._file, directory=directory) as source:
+            return header_of(source, path=self._path)
 
     def _header(self, selection: Selection) -> tuple[WindowHeader, Order]:
         rows = selection.table.rows()
@@ -214,6 +212,7 @@ class _Cutter:
             windows = stack.enter_context(open_place(self.filesystem, self.request.windows, make=True))
             make_directory(self.filesystem, self.request.name, within=windows)
             directory = stack.enter_context(open_directory(self.filesystem, self.request.name, within=windows))
+            let_pass(self.filesystem, directory)
             published = publish(self.filesystem, self._file, directory=directory, write=write)
         if published.won:
             notes = () if published.directory_synced else ("the file system cannot sync a directory",)

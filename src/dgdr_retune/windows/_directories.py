@@ -14,6 +14,7 @@ from dgdr_retune.windows._request import Place
 DIRECTORY_MODE: Final = 0o755
 """The kubelet, which may be nobody on the server, must be able to pass."""
 
+_PASSABLE: Final = 0o555
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 
 
@@ -63,6 +64,12 @@ def make_directory(filesystem: Filesystem, name: str, *, within: int) -> None:
     if not _make(filesystem, name, within=within):
         return
     with open_directory(filesystem, name, within=within) as descriptor:
+        let_pass(filesystem, descriptor)
+
+
+def let_pass(filesystem: Filesystem, descriptor: int) -> None:
+    """Let everyone pass a directory that may have been left closed when its maker died."""
+    if filesystem.fstat(descriptor).st_mode & _PASSABLE != _PASSABLE:
         filesystem.change_mode(descriptor, DIRECTORY_MODE)
 
 

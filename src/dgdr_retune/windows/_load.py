@@ -5,7 +5,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ from dgdr_retune.windows._row import Row
 from dgdr_retune.windows._source import Source
 from dgdr_retune.windows._walk import Verdict, blocks, walk
 
-READ_WINDOW: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _ADVICE: Final = "remove it, so that it is cut again"
 
 
@@ -60,7 +60,7 @@ class LoadedWindow:
 
     def _blocks(self) -> Iterator[bytes]:
         digest = hashlib.sha256()
-        with _open(self.path) as source:
+        with open_window(self.path) as source:
             for block in _content(self.path, source):
                 digest.update(block)
                 yield block
@@ -86,7 +86,7 @@ def read_header(path: str | os.PathLike[str]) -> WindowHeader:
         OSError: as the system says.
     """
     path = Path(path)
-    with _open(path) as source:
+    with open_window(path) as source:
         return header_of(source, path=path)
 
 
@@ -98,7 +98,7 @@ def load_window(path: str | os.PathLike[str]) -> LoadedWindow:
         OSError: as the system says.
     """
     path = Path(path)
-    with _open(path) as source:
+    with open_window(path) as source:
         header = decode_comment(_comment(source))
         if header is None:
             return LoadedWindow(path, _count(path, source))
@@ -119,31 +119,29 @@ def header_of(source: Source, *, path: Path) -> WindowHeader:
     return decode_comment(_comment(source)) or _count(path, source)
 
 
-def source_of(filesystem: Filesystem, descriptor: int, *, path: Path) -> Source:
-    """An open file's bytes.
+@contextmanager
+def open_window(
+    path: Path, *, filesystem: Filesystem | None = None, name: str | None = None, directory: int | None = None
+) -> Iterator[Source]:
+    """A window file's bytes; `name` and an open directory stand for a path that must not be followed.
 
     Raises:
-        WindowCorruptError: it is no regular file.
+        WindowCorruptError: it is a link, or no regular file.
+        OSError: as the system says.
     """
-    status = filesystem.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise _corrupt(path, "it is no regular file")
-    return Source(lambda size, offset: filesystem.read(descriptor, size, offset), status.st_size)
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[Source]:
-    filesystem = Filesystem()
-    try:
-        descriptor = filesystem.open(str(path), READ_WINDOW)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise _corrupt(path, "it is a link") from None
-        raise
-    try:
-        yield source_of(filesystem, descriptor, path=path)
-    finally:
-        filesystem.close(descriptor)
+    filesystem = filesystem or Filesystem()
+    with ExitStack() as stack:
+        try:
+            descriptor = filesystem.open(name or str(path), _READ, directory=directory)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _corrupt(path, "it is a link") from None
+            raise
+        stack.callback(filesystem.close, descriptor)
+        status = filesystem.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _corrupt(path, "it is no regular file")
+        yield Source(lambda size, offset: filesystem.read(descriptor, size, offset), status.st_size)
 
 
 def _comment(source: Source) -> bytes:
