@@ -1,14 +1,8 @@
-"""Small random windows and engines for replay tests, and the simulator in plain CPython."""
+"""Small random windows and engines for replay tests."""
 
-import importlib.util
 import json
-import sys
-from functools import cache
-from types import ModuleType
 from typing import Any
 
-import numpy as np
-import pytest
 from attrs import evolve, frozen
 from hypothesis import strategies as st
 
@@ -23,8 +17,6 @@ from dgdr_retune.replay import (
     WorkerSpecification,
     trace_of,
 )
-
-_SIMULATION = "dgdr_retune.replay._simulation"
 
 
 @frozen
@@ -151,29 +143,4 @@ def records(requests: tuple[Request, ...]) -> str:
         )
         + "\n"
         for row, one in enumerate(requests)
-    )
-
-
-def plain_simulation(module: str) -> ModuleType:
-    """A module of the simulator as CPython runs it, also where numba is installed."""
-    return _plain_modules()[f"{_SIMULATION}.{module}"]
-
-
-@cache
-def _plain_modules() -> dict[str, ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in sys.modules if name.startswith(_SIMULATION)]:
-            patch.delitem(sys.modules, name)
-        if importlib.util.find_spec("numba") is not None:
-            patch.setattr("numba.config.DISABLE_JIT", 1)
-        importlib.import_module(_SIMULATION)
-        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(_SIMULATION)}
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values of attrs with arrays are equal bit for bit."""
-    return all(
-        np.array_equal(np.asarray(getattr(one, name)), np.asarray(getattr(other, name)), equal_nan=True)
-        and np.asarray(getattr(one, name)).tobytes() == np.asarray(getattr(other, name)).tobytes()
-        for name in (field.name for field in type(one).__attrs_attrs__)
     )

@@ -10,17 +10,17 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from replay_cases import Case, cases, plain_simulation, records, request, scenario
+from replay_cases import Case, cases, records, request, scenario
 
 from dgdr_retune.replay import PolynomialTiming, RouterParameters, Sla
 from dgdr_retune.replay._dynamo import _engine_arguments
 from dgdr_retune.replay._metrics import summarize
+from dgdr_retune.replay._simulation import _loop as loop
+from dgdr_retune.replay._simulation import _state as s
+from dgdr_retune.replay._simulation import simulate
 
 pytestmark = pytest.mark.dynamo
 
-loop = plain_simulation("_loop")
-simulate = plain_simulation("_simulate").simulate
-s = plain_simulation("_state")
 
 SKETCHED = ("itl_ms", "output_token_throughput_per_user")
 OF_THE_MACHINE = {"wall_time_ms", "processed_tokens_per_s", "processed_output_tokens_per_s"}

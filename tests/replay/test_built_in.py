@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
-from replay_cases import Case, cases, plain_simulation, request, scenario
+from replay_cases import Case, cases, request, scenario
 
 from dgdr_retune.replay import BuiltInEngine, FixedTiming, RouterParameters, TraceError, trace_of
-
-simulate = plain_simulation("_simulate").simulate
+from dgdr_retune.replay._simulation import simulate
 
 # Arrivals so far apart that every worker is idle and in the same state but for its cache.
 CALM = tuple(request(1000 * row, [row + 1], 2) for row in range(400))

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
-from replay_cases import Case, cases, plain_simulation
+from replay_cases import Case, cases
 
-layout = plain_simulation("_layout")
-loop = plain_simulation("_loop")
-blocks = plain_simulation("_blocks")
-s = plain_simulation("_state")
+from dgdr_retune.replay._simulation import _blocks as blocks
+from dgdr_retune.replay._simulation import _layout as layout
+from dgdr_retune.replay._simulation import _loop as loop
+from dgdr_retune.replay._simulation import _state as s
 
 
 def waiting_rows(state: Any, at: int) -> list[int]:
@@ -169,7 +169,7 @@ def check_passes(state: Any) -> None:
 
 
 def follow(case: Case) -> Any:
-    state = layout.initial_state(case.trace, case.scenario, case.router, 0)
+    state = layout.initial_state(case.trace, case.scenario, case.router, 0, arrays=False)
     events = 0
     while True:
         status = loop.advance(state)
@@ -211,7 +211,7 @@ def test_requests_tokens_and_blocks_balance_after_every_event(case: Case) -> Non
 @settings(deadline=None, max_examples=50)
 def test_a_replay_that_has_to_make_room_for_block_identities_is_the_same_replay(case: Case) -> None:
     roomy = follow(case)
-    state = layout.initial_state(case.trace, case.scenario, case.router, 0)
+    state = layout.initial_state(case.trace, case.scenario, case.router, 0, arrays=False)
     tight = state._replace(shape=state.shape._replace(entry_reserve=len(state.entries) // state.shape.entry_size + 1))
     grown = 0
     while (status := loop.run(tight)) != loop.DONE:

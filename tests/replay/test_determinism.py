@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import fields
-from busy_jobs import CANDIDATES, JOBS, busy_trace, digits
+from attrs import astuple, fields
+from busy_jobs import CANDIDATES, JOBS, busy_scenario, busy_trace, digits
 from hypothesis import given, settings
-from replay_cases import Case, cases, plain_simulation
+from replay_cases import Case, cases
 
-from dgdr_retune.replay import BuiltInEngine, share
-from dgdr_retune.replay._simulation import simulate
-from dgdr_retune.replay._simulation._compile import COMPILED
+from dgdr_retune.replay import BuiltInEngine, RouterParameters, Trace, attach, share
+from dgdr_retune.replay._simulation import compiled_run, simulate
+from dgdr_retune.replay._simulation._compile import compile_kernels
+from dgdr_retune.replay._simulation._fast import marker_of
+from dgdr_retune.replay._simulation._simulate import Run, build_entry
 
 PLACES = range(len(JOBS))
 
@@ -71,14 +73,20 @@ def test_metrics_do_not_depend_on_pythons_hash_seed(expected: list[dict[str, str
     assert in_processes(1, hash_seed) == expected
 
 
+@pytest.fixture(scope="module")
+def compiled() -> Run:
+    """The compiled hot loop, waited for."""
+    return compile_kernels(build_entry)
+
+
 @pytest.mark.fast
-@given(cases(workers=4, roomy=False))
+@given(case=cases(workers=4, roomy=False))
 @settings(deadline=None, max_examples=150)
-def test_compiled_code_gives_the_same_numbers_as_cpython(case: Case) -> None:
-    compiled = simulate(case.trace, case.scenario, case.router, 3)
-    plain = plain_simulation("_simulate").simulate(case.trace, case.scenario, case.router, 3)
-    for field in fields(type(compiled)):
-        assert bits(getattr(compiled, field.name)) == bits(getattr(plain, field.name)), field.name
+def test_compiled_code_gives_the_same_numbers_as_cpython(compiled: Run, case: Case) -> None:
+    fast = simulate(case.trace, case.scenario, case.router, 3, compiled)
+    plain = simulate(case.trace, case.scenario, case.router, 3)
+    for field in fields(type(fast)):
+        assert bits(getattr(fast, field.name)) == bits(getattr(plain, field.name)), field.name
 
 
 def bits(value: Any) -> tuple[str, bytes]:
@@ -87,9 +95,53 @@ def bits(value: Any) -> tuple[str, bytes]:
 
 
 @pytest.mark.fast
-def test_the_simulator_is_compiled_where_numba_is_installed() -> None:
-    assert COMPILED
-    assert not plain_simulation("_compile").COMPILED
+def test_all_replays_are_one_type_to_the_compiler(compiled: Run) -> None:
+    """A second type would be compiled a second time, in the way of its first replay."""
+    trace = busy_trace()
+    with share(trace) as handle:
+        attached = attach(handle)
+    thawed = Trace(*(np.array(column) for column in astuple(trace)))  # as unpickled, its columns can be written
+    for one in (trace, attached, thawed):
+        simulate(one, busy_scenario(), RouterParameters(temperature=0.5), 1, compiled)
+    assert len(compiled.signatures) == 1  # type: ignore[attr-defined]  # numba's dispatcher
+
+
+WAIT = """
+import json, sys, time
+from busy_jobs import busy_trace, digits
+from dgdr_retune.replay._simulation import compiled_run
+trace = busy_trace()
+first = digits(trace, 1)
+at_once = compiled_run() is not None
+begun = time.monotonic()
+while compiled_run() is None and time.monotonic() - begun < 300:
+    assert digits(trace, 1) == first
+print(json.dumps([at_once, compiled_run() is not None, digits(trace, 1) == first]))
+"""
+
+
+@pytest.mark.fast
+def test_the_first_replays_do_not_wait_for_the_compiler_and_later_processes_find_its_work(compiled: Run) -> None:
+    marker = marker_of(compiled)
+    assert marker is not None
+    marker.unlink(missing_ok=True)  # the machine code stays in the cache, so the child has little to do
+    search = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": search}
+
+    def run() -> list[bool]:
+        command = [sys.executable, "-W", "error", "-c", WAIT]
+        out = subprocess.run(command, env=environment, capture_output=True, check=True)
+        assert out.stderr == b""
+        found: list[bool] = json.loads(out.stdout)
+        return found
+
+    assert run() == [False, True, True]
+    assert run() == [True, True, True]
+
+
+def test_without_numba_cpython_runs_the_hot_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert compiled_run() is None
 
 
 def test_an_engine_is_a_small_value_that_processes_get_a_copy_of() -> None:

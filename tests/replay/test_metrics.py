@@ -6,10 +6,11 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_cases import Case, cases, plain_simulation, request, scenario
+from replay_cases import Case, cases, request, scenario
 
 from dgdr_retune.replay import BuiltInEngine, FixedTiming, Metrics, RouterParameters, Sla, trace_of
 from dgdr_retune.replay._metrics import _distribution, request_times, summarize
+from dgdr_retune.replay._simulation import simulate
 
 DISTRIBUTIONS = ("ttft_ms", "ttst_ms", "tpot_ms", "itl_ms", "e2e_latency_ms", "output_token_throughput_per_user")
 STATISTICS = ("mean", "min", "max", "median", "p75", "p90", "p95", "p99", "std")
@@ -122,7 +123,7 @@ def test_a_refused_request_is_no_completed_one_and_has_no_latency() -> None:
 @given(cases(workers=3, roomy=False))
 @settings(deadline=None, max_examples=100)
 def test_every_metric_is_a_finite_float(case: Case) -> None:
-    outcome = plain_simulation("_simulate").simulate(case.trace, case.scenario, case.router, 0)
+    outcome = simulate(case.trace, case.scenario, case.router, 0)
     values = summarize(outcome, case.trace, evolve(case.scenario, sla=Sla(ttft_ms=30.0, itl_ms=5.0))).values
     assert all(type(value) is float and math.isfinite(value) for value in values.values())
 
@@ -130,7 +131,7 @@ def test_every_metric_is_a_finite_float(case: Case) -> None:
 @given(cases(workers=3, roomy=False))
 @settings(deadline=None, max_examples=100)
 def test_request_times_and_metrics_tell_the_same_story(case: Case) -> None:
-    outcome = plain_simulation("_simulate").simulate(case.trace, case.scenario, case.router, 0)
+    outcome = simulate(case.trace, case.scenario, case.router, 0)
     values = summarize(outcome, case.trace, case.scenario)
     times = request_times(outcome)
     for name, samples in (("ttft_ms", times.ttft_ms), ("tpot_ms", times.itl_ms), ("e2e_latency_ms", times.e2e_ms)):

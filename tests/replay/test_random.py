@@ -2,9 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
-from replay_cases import plain_simulation
 
-random = plain_simulation("_random")
+from dgdr_retune.replay._simulation import _random as random
 
 
 def test_the_generator_gives_the_known_answer_of_philox_4x32_10() -> None:

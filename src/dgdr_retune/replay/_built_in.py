@@ -6,6 +6,7 @@ from dgdr_retune.replay._engine import Metrics, RequestTimes, RouterParameters, 
 from dgdr_retune.replay._errors import TraceError
 from dgdr_retune.replay._metrics import request_times, summarize
 from dgdr_retune.replay._outcome import Outcome
+from dgdr_retune.replay._simulation import compiled_run, simulate
 from dgdr_retune.replay._trace import Trace
 
 
@@ -39,10 +40,8 @@ class BuiltInEngine:
 
 
 def _simulate(trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> Outcome:
-    from dgdr_retune.replay._simulation import simulate  # noqa: PLC0415 -- loads numba, which takes half a second
-
     check_block_size(trace, scenario)
-    return simulate(trace, scenario, router, replication)
+    return simulate(trace, scenario, router, replication, compiled_run())
 
 
 def check_block_size(trace: Trace, scenario: Scenario) -> None:

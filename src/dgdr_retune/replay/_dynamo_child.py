@@ -5,16 +5,14 @@ records and the parent's process id. Writes lines of JSON to what was its stdout
 `Replay` that it reads from stdin, until that ends. What the runtime itself prints goes to stderr.
 """
 
-import ctypes
 import inspect
 import os
-import signal
 import sys
 from typing import Any
 
 import msgspec
 
-_PR_SET_PDEATHSIG = 1
+from dgdr_retune.replay._parent import die_with
 
 
 class Replay(msgspec.Struct):
@@ -59,7 +57,7 @@ class Answer(msgspec.Struct):
 def main(arguments: list[str]) -> None:
     """Serve the parent until it closes stdin."""
     trace, parent = map(int, arguments)
-    _die_with(parent)
+    die_with(parent)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     ready = _look()
@@ -68,13 +66,6 @@ def main(arguments: list[str]) -> None:
     for line in sys.stdin.buffer:
         answer = _answer(f"/proc/self/fd/{trace}", decode(line), deterministic=ready.deterministic)
         answers.write(msgspec.json.encode(answer) + b"\n")
-
-
-def _die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, even in the middle of native code."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the line above
-        raise SystemExit
 
 
 def _look() -> Ready:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from dgdr_retune.replay._engine import RouterParameters, Scenario
 from dgdr_retune.replay._simulation._blocks import bucket_of
-from dgdr_retune.replay._simulation._compile import COMPILED
 from dgdr_retune.replay._simulation._random import CANONICAL_SEED
 from dgdr_retune.replay._simulation._state import (
     CHANGED_ENTRY,
@@ -63,8 +62,11 @@ _EMPTY_LISTS = (
 )
 
 
-def initial_state(trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> State:
-    """The state before the first arrival of a window of at least one request."""
+def initial_state(
+    trace: Trace, scenario: Scenario, router: RouterParameters, replication: int, *, arrays: bool
+) -> State:
+    """The state before the first arrival of a window of at least one request; its tables as arrays, or as lists."""
+    table = _array if arrays else _list
     specification = scenario.specification
     limits = output_limits(trace, specification)
     shape = _shape(trace, specification, limits)
@@ -75,22 +77,22 @@ def initial_state(trace: Trace, scenario: Scenario, router: RouterParameters, re
     scratch = np.zeros(shape.chain + shape.slot_size, dtype=np.int64)
     scratch[FREE_ENTRIES] = free_entries
     return State(
-        arrival_ms=_table(trace.arrival_ms),
-        input_length=_table(trace.input_length),
-        hash_start=_table(trace.hash_start),
-        hashes=_table(trace.hashes.view(np.int64)),
+        arrival_ms=table(_read_only(trace.arrival_ms)),
+        input_length=table(_read_only(trace.input_length)),
+        hash_start=table(_read_only(trace.hash_start)),
+        hashes=table(_read_only(trace.hashes.view(np.int64))),
         shape=shape,
         policy=_policy(scenario, router, replication),
-        requests=_table(requests),
-        times=_table(np.full(len(trace) * TIMES_SIZE, np.nan)),
-        workers=_table(_workers(shape)),
-        pass_end_ms=_table(np.zeros(shape.workers)),
-        cost=_table(np.zeros(shape.workers)),
-        slots=_table(_slots(shape)),
-        copies=_table(_copies(shape)),
-        entries=_table(entries),
-        buckets=_table(buckets),
-        scratch=_table(scratch),
+        requests=table(requests),
+        times=table(np.full(len(trace) * TIMES_SIZE, np.nan)),
+        workers=table(_workers(shape)),
+        pass_end_ms=table(np.zeros(shape.workers)),
+        cost=table(np.zeros(shape.workers)),
+        slots=table(_slots(shape)),
+        copies=table(_copies(shape)),
+        entries=table(entries),
+        buckets=table(buckets),
+        scratch=table(scratch),
         gap_ms=np.empty(4 * shape.gap_reserve),
         gap_tokens=np.empty(4 * shape.gap_reserve, dtype=np.int32),
     )
@@ -128,7 +130,8 @@ def _with_more_entries(state: State) -> State:
     count = len(state.entries) // shape.entry_size
     entries, buckets, _ = _empty_entries(shape, 2 * count)
     entries[: len(state.entries)] = state.entries
-    new = state._replace(entries=_table(entries), buckets=_table(buckets))
+    table = _array if isinstance(state.entries, np.ndarray) else _list
+    new = state._replace(entries=table(entries), buckets=table(buckets))
     new.entries[(2 * count - 1) * shape.entry_size + KEY] = state.scratch[FREE_ENTRY]
     new.scratch[FREE_ENTRY] = count * shape.entry_size
     new.scratch[FREE_ENTRIES] += count
@@ -229,6 +232,16 @@ def _linked(lists: int, length: int, size: int) -> NDArray[np.int64]:
     return following
 
 
-def _table(values: NDArray[Any]) -> Any:
-    flat = values.reshape(-1)
-    return flat if COMPILED else flat.tolist()
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """The column as one that cannot be written: to compiled code that is another type, and there is to be but one."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
+def _array(values: NDArray[Any]) -> Any:
+    return values.reshape(-1)
+
+
+def _list(values: NDArray[Any]) -> Any:
+    return values.reshape(-1).tolist()

@@ -6,7 +6,6 @@ import numpy as np
 
 from dgdr_retune.replay._engine import RouterParameters, Scenario
 from dgdr_retune.replay._outcome import Outcome
-from dgdr_retune.replay._simulation._compile import COMPILED, kernel_entry, sources_digest
 from dgdr_retune.replay._simulation._layout import initial_state, with_more_room
 from dgdr_retune.replay._simulation._loop import DONE, run
 from dgdr_retune.replay._simulation._state import (
@@ -27,24 +26,35 @@ from dgdr_retune.replay._simulation._state import (
 )
 from dgdr_retune.replay._trace import Trace
 
-
-def simulate(trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> Outcome:
-    """Replay a window of at least one request; equal arguments give equal numbers, bit for bit."""
-    state = initial_state(trace, scenario, router, replication)
-    while _run(state) != DONE:
-        state = with_more_room(state)
-    return _outcome(trace, scenario, state)
+Run = Callable[[State], int]
 
 
-def _build_run(sources: int) -> Callable[[State], int]:
-    @kernel_entry
+def build_entry(sources: int) -> Run:
+    """The function that is compiled with all that it calls; `sources` tells versions of these apart."""
+
     def run_compiled(state: State) -> int:
         return run(state) if sources >= 0 else sources
 
     return run_compiled
 
 
-_run = _build_run(sources_digest() if COMPILED else 0)
+def simulate(
+    trace: Trace, scenario: Scenario, router: RouterParameters, replication: int, compiled_run: Run | None = None
+) -> Outcome:
+    """Replay a window of at least one request; equal arguments give equal numbers, bit for bit.
+
+    Args:
+        trace: the window.
+        scenario: what all candidates share.
+        router: the candidate.
+        replication: its random numbers.
+        compiled_run: the compiled hot loop; CPython runs it without. The numbers are the same.
+    """
+    state = initial_state(trace, scenario, router, replication, arrays=compiled_run is not None)
+    advance = compiled_run or run
+    while advance(state) != DONE:
+        state = with_more_room(state)
+    return _outcome(trace, scenario, state)
 
 
 def _outcome(trace: Trace, scenario: Scenario, state: State) -> Outcome:
