@@ -1,0 +1,59 @@
+"""DynamoGraphDeploymentCandidate: one deployment that a Run recommends."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from dgdr_retune.api._conditions import Condition
+from dgdr_retune.api._declare import FREE_OBJECT, FREE_OBJECTS, OPTIONAL, REQUIRED, ApiModel, ListMap
+from dgdr_retune.api._object import ObjectMeta
+from dgdr_retune.api._request import Backend
+from dgdr_retune.api._rules import immutable
+
+
+class CandidateSpec(ApiModel):
+    """A DynamoGraphDeployment's specification and, beside it, the parameters that it was made from.
+
+    Only the deployment's own API judges its fields; those named here are the ones that a DynamoGraphDeployment of
+    today has at its top, so that a change of any of them is seen.
+    """
+
+    open_ended: ClassVar[bool] = True
+
+    parameters: Annotated[dict[str, Any], REQUIRED, FREE_OBJECT, Field(examples=[{"tp": 1, "replicas": 2}])]
+    """What was evaluated, resolved."""
+    backend_framework: Annotated[Backend | None, OPTIONAL, Field(examples=["vllm"])] = None
+    """The engine of the deployment."""
+    annotations: Annotated[dict[str, str] | None, OPTIONAL] = None
+    """Annotations of everything that the deployment makes."""
+    labels: Annotated[dict[str, str] | None, OPTIONAL] = None
+    """Labels of everything that the deployment makes."""
+    env: Annotated[list[dict[str, Any]] | None, OPTIONAL, FREE_OBJECTS, Field(max_length=1000)] = None
+    """Environment of every component."""
+    components: Annotated[list[dict[str, Any]] | None, OPTIONAL, FREE_OBJECTS, Field(max_length=25)] = None
+    """Frontends, workers and the rest."""
+    experimental: Annotated[dict[str, Any] | None, OPTIONAL, FREE_OBJECT] = None
+    """What the deployment's API does not promise to keep."""
+
+
+class CandidateStatus(ApiModel):
+    """How the deployment did."""
+
+    metrics: Annotated[dict[str, Any] | None, OPTIONAL, FREE_OBJECT, Field(examples=[{"score": 12.5}])] = None
+    """What the replay measured; written once."""
+    conditions: Annotated[list[Condition] | None, OPTIONAL, ListMap("type"), Field(max_length=16)] = None
+    """`Evaluated`."""
+
+
+class Candidate(ApiModel):
+    """One deployment that a Run recommends, ready to be created as a DynamoGraphDeployment."""
+
+    rules = (immutable("spec"),)
+
+    api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
+    kind: Annotated[Literal["DynamoGraphDeploymentCandidate"], REQUIRED] = "DynamoGraphDeploymentCandidate"
+    metadata: Annotated[ObjectMeta, REQUIRED, FREE_OBJECT]
+    spec: Annotated[CandidateSpec, REQUIRED]
+    """The deployment."""
+    status: Annotated[CandidateStatus | None, OPTIONAL] = None
+    """How it did."""

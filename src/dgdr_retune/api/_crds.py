@@ -1,0 +1,186 @@
+"""The CustomResourceDefinitions, generated from the models."""
+
+from typing import Any, Final
+
+from attrs import frozen
+
+from dgdr_retune.api._candidate import Candidate
+from dgdr_retune.api._conditions import ACCEPTED, COMPLETED, EVALUATED
+from dgdr_retune.api._declare import ApiModel, Presence
+from dgdr_retune.api._object import GROUP, VERSION
+from dgdr_retune.api._request import Request
+from dgdr_retune.api._rules import Rule, TransitionRule
+from dgdr_retune.api._run import Run
+from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape, StringMap, shape_of
+
+CRD_OWNER_LABEL: Final = "retune.dgdr.nvidia.com/crd-of"
+"""Says whose CRD it is: Helm overwrites `app.kubernetes.io/managed-by`, so that label cannot."""
+CRD_OWNER: Final = "dgdr-retune"
+
+_AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def _condition_column(name: str) -> dict[str, str]:
+    return {"name": name, "type": "string", "jsonPath": f'.status.conditions[?(@.type=="{name}")].status'}
+
+
+@frozen
+class Kind:
+    """One kind of the API, as a server and `kubectl` name it."""
+
+    model: type[ApiModel]
+    name: str
+    plural: str
+    short: str
+    columns: tuple[dict[str, str], ...]
+
+    @property
+    def crd_name(self) -> str:
+        """The name of the kind's CustomResourceDefinition."""
+        return f"{self.plural}.{GROUP}"
+
+
+REQUEST: Final = Kind(
+    model=Request,
+    name="DynamoGraphDeploymentRequest",
+    plural="dynamographdeploymentrequests",
+    short="dgdr",
+    columns=(
+        {"name": "Model", "type": "string", "jsonPath": ".spec.modelRef.name"},
+        {"name": "Active Run", "type": "string", "jsonPath": ".status.activeRunRef.name"},
+        _condition_column(ACCEPTED),
+        _AGE,
+    ),
+)
+RUN: Final = Kind(
+    model=Run,
+    name="DynamoGraphDeploymentRun",
+    plural="dynamographdeploymentruns",
+    short="dgdrrun",
+    columns=(
+        {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
+        _condition_column(COMPLETED),
+        {"name": "Candidates", "type": "integer", "jsonPath": ".status.progress.candidates.published"},
+        _AGE,
+    ),
+)
+CANDIDATE: Final = Kind(
+    model=Candidate,
+    name="DynamoGraphDeploymentCandidate",
+    plural="dynamographdeploymentcandidates",
+    short="dgdc",
+    columns=(
+        _condition_column(EVALUATED),
+        {"name": "Backend", "type": "string", "jsonPath": ".spec.backendFramework"},
+        _AGE,
+    ),
+)
+KINDS: Final = (REQUEST, RUN, CANDIDATE)
+
+
+def custom_resource_definition(kind: Kind) -> dict[str, Any]:
+    """The manifest of a kind's CRD: v1beta2 alone, served and stored."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.crd_name, "labels": {CRD_OWNER_LABEL: CRD_OWNER}},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [kind.short],
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": _root(kind.model)},
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [dict(column) for column in kind.columns],
+                }
+            ],
+        },
+    }
+
+
+def _root(model: type[ApiModel]) -> dict[str, Any]:
+    """The schema of a whole object: Kubernetes itself knows apiVersion, kind and metadata."""
+    schema = structural_schema(shape_of(model))
+    properties = schema["properties"]
+    schema["properties"] = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": properties["spec"],
+        "status": properties["status"],
+    }
+    schema["required"] = ["spec"]
+    return schema
+
+
+def structural_schema(shape: Shape) -> dict[str, Any]:
+    """The OpenAPI v3 schema of a shape, structural as apiextensions.k8s.io/v1 wants it."""
+    match shape:
+        case Scalar():
+            schema = _scalar(shape)
+        case FreeValue():
+            # without a type: only so does a server compare such values whole when it asks whether they changed
+            schema = {"nullable": True, "x-kubernetes-preserve-unknown-fields": True}
+        case FreeObject():
+            schema = {"type": "object", "additionalProperties": structural_schema(FreeValue())}
+        case StringMap():
+            schema = {"type": "object", "additionalProperties": {"type": "string"}}
+        case List():
+            schema = _list(shape)
+        case Object():
+            schema = _object(shape)
+    if shape.rules:
+        schema["x-kubernetes-validations"] = [_validation(rule) for rule in shape.rules]
+    return schema
+
+
+def _scalar(shape: Scalar) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": shape.type}
+    if shape.enum:
+        schema["enum"] = list(shape.enum)
+    bounds = {
+        "minLength": shape.min_length,
+        "maxLength": shape.max_length,
+        "minimum": shape.minimum if shape.above is None else shape.above,
+        "exclusiveMinimum": None if shape.above is None else True,
+        "maximum": shape.maximum,
+    }
+    return schema | {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _list(shape: List) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "array", "items": structural_schema(shape.item)}
+    bounds = {"minItems": shape.min_length, "maxItems": shape.max_length}
+    schema |= {name: bound for name, bound in bounds.items() if bound is not None}
+    if shape.key is None:
+        return schema | {"x-kubernetes-list-type": "atomic"}
+    return schema | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [shape.key]}
+
+
+def _object(shape: Object) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "description": shape.description, "properties": {}}
+    for field in shape.fields:
+        described = {"description": field.description} if field.description else {}
+        schema["properties"][field.name] = structural_schema(field.shape) | described
+        if field.default is not None:
+            schema["properties"][field.name]["default"] = field.default
+    if required := [field.name for field in shape.fields if field.presence is Presence.REQUIRED]:
+        schema["required"] = required
+    if shape.open_ended:
+        schema["x-kubernetes-preserve-unknown-fields"] = True
+    return schema
+
+
+def _validation(rule: Rule | TransitionRule) -> dict[str, str]:
+    where = {"fieldPath": f".{rule.field}"} if rule.field else {}
+    return {"rule": rule.cel, "message": rule.message} | where

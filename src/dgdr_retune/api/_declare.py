@@ -1,0 +1,151 @@
+"""How a field of the API is declared.
+
+A kind is a pydantic model: its types and bounds are pydantic's, its descriptions are the docstrings, and the rest is
+said by the markers below, which stand in `Annotated`. Everything else (CRD schema, defaulting, validation, reference)
+is derived from these declarations by `shape_of`.
+"""
+
+from enum import Enum
+from typing import Any, ClassVar, Final, Self
+
+from attrs import frozen
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dgdr_retune.api._json import JsonValueError, canonical
+from dgdr_retune.api._rules import Rule, TransitionRule
+
+
+class Presence(Enum):
+    """Whether a field must be there; every field says which on purpose."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+
+
+REQUIRED: Final = Presence.REQUIRED
+OPTIONAL: Final = Presence.OPTIONAL
+
+
+class Free(Enum):
+    """A value whose content is not ours to judge: kept as it is, nulls included."""
+
+    OBJECT = "object"
+    OBJECTS = "list of objects"
+
+
+FREE_OBJECT: Final = Free.OBJECT
+FREE_OBJECTS: Final = Free.OBJECTS
+
+
+@frozen
+class ListMap:
+    """A list whose items are told apart by one field, as server-side apply merges it."""
+
+    key: str
+
+
+class InvalidObjectError(ValueError):
+    """An object that the models cannot hold; `problems` are readable, with field paths."""
+
+    reason: Final = "InvalidObject"
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class UnknownFieldsError(ValueError):
+    """An object to be written has fields that the API does not know; `paths` names them."""
+
+    reason: Final = "UnknownFields"
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        super().__init__(f"unknown fields: {', '.join(paths)}; an API server would drop or refuse them, remove them")
+        self.paths = paths
+
+
+def wire_name(name: str) -> str:
+    """The wire's camelCase of a Python name: `max_rounds` is `maxRounds`, `e2e_ms` is `e2eMs`."""
+    head, *tail = name.split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in tail)
+
+
+class ApiModel(BaseModel):
+    """A part of a kind. Unknown fields are kept on reading, for the server may know more than we do.
+
+    `rules` hold for the whole object; `open_ended` says that fields which are not declared belong to it (a deployment's
+    specification inside a Candidate), not to a newer API.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=wire_name,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="allow",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    rules: ClassVar[tuple[Rule | TransitionRule, ...]] = ()
+    open_ended: ClassVar[bool] = False
+
+    @classmethod
+    def read(cls, value: Any) -> Self:
+        """The model of a JSON value from a server or a file.
+
+        Errors: `InvalidObjectError` for a value that breaks a type or a bound; rules are for `validate`.
+        """
+        try:
+            return cls.model_validate(canonical(value), by_name=False)
+        except JsonValueError as error:
+            raise InvalidObjectError((str(error),)) from error
+        except ValidationError as error:
+            raise InvalidObjectError(tuple(f"{_path(e['loc'])}: {e['msg']}" for e in error.errors())) from error
+
+    def stored(self) -> dict[str, Any]:
+        """The JSON object, fields that we do not know included: what was read comes back equal."""
+        fields = type(self).model_fields
+        kept = {
+            name: value
+            for name, value in self
+            if name not in fields
+            or REQUIRED in fields[name].metadata
+            or (name in self.model_fields_set and value is not None)
+        }
+        return {self._wire(name): canonical(_stored(value)) for name, value in kept.items()}
+
+    def written(self) -> dict[str, Any]:
+        """The JSON object for a create or an update.
+
+        Errors: `UnknownFieldsError` where a field is not of this API.
+        """
+        if unknown := tuple(self._unknown("")):
+            raise UnknownFieldsError(unknown)
+        return self.stored()
+
+    @classmethod
+    def _wire(cls, name: str) -> str:
+        field = cls.model_fields.get(name)
+        return name if field is None or field.alias is None else field.alias
+
+    def _unknown(self, path: str) -> list[str]:
+        found = [] if self.open_ended else [f"{path}{name}" for name in self.model_extra or {}]
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            for index, item in enumerate(value if isinstance(value, list) else [value]):
+                if isinstance(item, ApiModel):
+                    position = f"[{index}]" if isinstance(value, list) else ""
+                    found += item._unknown(f"{path}{self._wire(name)}{position}.")
+        return found
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, ApiModel):
+        return value.stored()
+    return [_stored(item) for item in value] if isinstance(value, list) else value
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
