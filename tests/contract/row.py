@@ -3,6 +3,7 @@
 import copy
 from typing import Any, Literal
 
+from attrs import field as attribute
 from attrs import frozen
 
 from dgdr_retune.api import CANDIDATE, REQUEST, RUN, Kind
@@ -24,7 +25,7 @@ class Row:
         refused: a piece of every judge's message; empty if the object is accepted.
         field: the path that the refusal names; empty where a server names none.
         constraint: what is asked, as `constraints()` of tests/contract/constraints.py spells it.
-        stored: what the answer's spec (for `update status`: status) equals; None if that is not asked.
+        stored: parts of the answer (`spec`, `status`) that are asked, and what each equals; None where it is absent.
         warned: a piece of the warning that `validate()` gives for a fault that was stored before; empty for none.
         loose: `old` breaks a rule: it is stored under a looser CRD before ours replaces it.
         strict: whether unknown fields are refused (fieldValidation=Strict) or dropped (Ignore).
@@ -39,7 +40,7 @@ class Row:
     refused: str = ""
     field: str = ""
     constraint: str = ""
-    stored: Json = None
+    stored: Json = attribute(factory=dict)
     warned: str = ""
     loose: bool = False
     strict: bool = True

@@ -418,5 +418,5 @@ def _row(kind: Any, case: Case) -> Row:
         refused=case.refused,
         field=f"spec.{case.field}" if case.field else "",
         constraint=f"spec.{case.constraint}",
-        stored=case.stored,
+        stored={} if case.stored is None else {"spec": case.stored},
     )

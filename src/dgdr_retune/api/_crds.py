@@ -2,81 +2,15 @@
 
 from typing import Any, Final
 
-from attrs import frozen
-
-from dgdr_retune.api._candidate import Candidate
-from dgdr_retune.api._conditions import ACCEPTED, COMPLETED, EVALUATED
-from dgdr_retune.api._declare import ApiModel, Presence
+from dgdr_retune.api._declare import Presence
+from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._object import GROUP, VERSION
-from dgdr_retune.api._request import Request
 from dgdr_retune.api._rules import Rule, TransitionRule
-from dgdr_retune.api._run import Run
-from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape, StringMap, shape_of
+from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape, StringMap
 
 CRD_OWNER_LABEL: Final = "retune.dgdr.nvidia.com/crd-of"
 """Says whose CRD it is: Helm overwrites `app.kubernetes.io/managed-by`, so that label cannot."""
 CRD_OWNER: Final = "dgdr-retune"
-
-_AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-
-
-def _condition_column(name: str) -> dict[str, str]:
-    return {"name": name, "type": "string", "jsonPath": f'.status.conditions[?(@.type=="{name}")].status'}
-
-
-@frozen
-class Kind:
-    """One kind of the API, as a server and `kubectl` name it."""
-
-    model: type[ApiModel]
-    name: str
-    plural: str
-    short: str
-    columns: tuple[dict[str, str], ...]
-
-    @property
-    def crd_name(self) -> str:
-        """The name of the kind's CustomResourceDefinition."""
-        return f"{self.plural}.{GROUP}"
-
-
-REQUEST: Final = Kind(
-    model=Request,
-    name="DynamoGraphDeploymentRequest",
-    plural="dynamographdeploymentrequests",
-    short="dgdr",
-    columns=(
-        {"name": "Model", "type": "string", "jsonPath": ".spec.modelRef.name"},
-        {"name": "Active Run", "type": "string", "jsonPath": ".status.activeRunRef.name"},
-        _condition_column(ACCEPTED),
-        _AGE,
-    ),
-)
-RUN: Final = Kind(
-    model=Run,
-    name="DynamoGraphDeploymentRun",
-    plural="dynamographdeploymentruns",
-    short="dgdrrun",
-    columns=(
-        {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
-        _condition_column(COMPLETED),
-        {"name": "Candidates", "type": "integer", "jsonPath": ".status.progress.candidates.published"},
-        _AGE,
-    ),
-)
-CANDIDATE: Final = Kind(
-    model=Candidate,
-    name="DynamoGraphDeploymentCandidate",
-    plural="dynamographdeploymentcandidates",
-    short="dgdc",
-    columns=(
-        _condition_column(EVALUATED),
-        {"name": "Backend", "type": "string", "jsonPath": ".spec.backendFramework"},
-        _AGE,
-    ),
-)
-KINDS: Final = (REQUEST, RUN, CANDIDATE)
-
 
 def custom_resource_definition(kind: Kind) -> dict[str, Any]:
     """The manifest of a kind's CRD: v1beta2 alone, served and stored."""
@@ -99,7 +33,7 @@ def custom_resource_definition(kind: Kind) -> dict[str, Any]:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": _root(kind.model)},
+                    "schema": {"openAPIV3Schema": _root(kind.shape)},
                     "subresources": {"status": {}},
                     "additionalPrinterColumns": [dict(column) for column in kind.columns],
                 }
@@ -108,9 +42,9 @@ def custom_resource_definition(kind: Kind) -> dict[str, Any]:
     }
 
 
-def _root(model: type[ApiModel]) -> dict[str, Any]:
+def _root(shape: Object) -> dict[str, Any]:
     """The schema of a whole object: Kubernetes itself knows apiVersion, kind and metadata."""
-    schema = structural_schema(shape_of(model))
+    schema = structural_schema(shape)
     properties = schema["properties"]
     schema["properties"] = {
         "apiVersion": {"type": "string"},

@@ -37,6 +37,15 @@ FREE_OBJECT: Final = Free.OBJECT
 FREE_OBJECTS: Final = Free.OBJECTS
 
 
+class Defaulting(Enum):
+    """Who fills a default in. Without this marker both the CRD and admission do."""
+
+    CRD_ALONE = "crd alone"
+
+
+CRD_ALONE: Final = Defaulting.CRD_ALONE
+
+
 @frozen
 class ListMap:
     """A list whose items are told apart by one field, as server-side apply merges it."""

@@ -53,3 +53,13 @@ def _key(key: Any) -> str:
 def canonical_json(value: Any) -> str:
     """The one text of a JSON value: sorted keys, no spaces, numbers as `canonical` gives them, ASCII only."""
     return json.dumps(canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal in value and in type, as an API server compares what it stores: 1 and 1.0 differ, and so do 1 and true."""
+    match left, right:
+        case dict(), dict():
+            return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
+        case list(), list():
+            return len(left) == len(right) and all(map(same, left, right))
+    return type(left) is type(right) and bool(left == right)

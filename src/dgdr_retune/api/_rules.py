@@ -10,6 +10,8 @@ from typing import Any
 
 from attrs import frozen
 
+from dgdr_retune.api._json import same
+
 Json = Any
 """A JSON value as a rule sees it: declared fields that are null are absent, types and bounds already hold."""
 
@@ -23,12 +25,14 @@ class Rule:
         holds: the same in Python.
         message: what a user reads when it does not hold.
         field: dotted path below `self` that the error names; empty for `self`.
+        reads: fields of `self` that a server converts for the rule, and cannot if one is an integer written as 1.0.
     """
 
     cel: str
     holds: Callable[[Json], bool]
     message: str
     field: str = ""
+    reads: tuple[str, ...] = ()
 
 
 @frozen
@@ -68,6 +72,7 @@ def exactly_one_of(*names: str) -> Rule:
         cel=f"{terms} == 1",
         holds=lambda value: sum(name in value for name in names) == 1,
         message=f"set exactly one of {_listed(names)}",
+        reads=names,
     )
 
 
@@ -106,7 +111,7 @@ def immutable(field: str) -> TransitionRule:
     """The field keeps the value it was created with. Safe for an object stored without it."""
     return TransitionRule(
         cel=f"!has(oldSelf.{field}) || self.{field} == oldSelf.{field}",
-        holds=lambda new, old: field not in old or new.get(field) == old[field],
+        holds=lambda new, old: field not in old or (field in new and same(new[field], old[field])),
         message=f"{field} is immutable; create a new object instead",
         field=field,
     )

@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from dgdr_retune.api._declare import ApiModel, Free, ListMap, Presence
+from dgdr_retune.api._declare import ApiModel, Defaulting, Free, ListMap, Presence
 from dgdr_retune.api._rules import Rule, TransitionRule
 
 
@@ -61,12 +61,13 @@ class List:
 
 @frozen
 class Field:
-    """A field of an object. `default` is what a server fills in, None for nothing."""
+    """A field of an object. `default` is what a server fills in, None for nothing; `crd_alone` keeps admission off it."""
 
     name: str
     shape: "Shape"
     presence: Presence | None
     default: Any
+    crd_alone: bool
     description: str
     example: Any
 
@@ -108,6 +109,7 @@ def _field(info: FieldInfo) -> Field:
         shape=_shape(info.annotation, info.metadata),
         presence=presence,
         default=_default(info),
+        crd_alone=Defaulting.CRD_ALONE in info.metadata,
         description=" ".join((info.description or "").split()),
         example=info.examples[0] if info.examples else None,
     )

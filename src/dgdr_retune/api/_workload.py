@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dgdr_retune.api._choices import INT32_MAX, NUMBER_MAX
-from dgdr_retune.api._declare import OPTIONAL, REQUIRED, ApiModel
+from dgdr_retune.api._declare import CRD_ALONE, OPTIONAL, REQUIRED, ApiModel
 from dgdr_retune.api._rules import Rule, exactly_one_of, matches
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -85,7 +85,7 @@ class Replay(ApiModel):
 class TraceWorkload(ApiModel):
     """Recorded requests, replayed with their arrival times, lengths and shared prefixes."""
 
-    format: Annotated[Literal["Dynamo"], OPTIONAL, Field(examples=["Dynamo"])] = "Dynamo"
+    format: Annotated[Literal["Dynamo"], OPTIONAL, CRD_ALONE, Field(examples=["Dynamo"])] = "Dynamo"
     """The format of the file: request traces as Dynamo's frontends record them."""
     source: Annotated[TraceSource, REQUIRED]
     """Where the file is."""

@@ -1,0 +1,218 @@
+"""Validation as an API server with our CRDs does it: every bound and rule, all faults at once, ratcheted on updates."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from attrs import evolve, field, frozen
+
+from dgdr_retune.api._declare import Presence
+from dgdr_retune.api._fill import filled, pruned
+from dgdr_retune.api._json import JsonValueError, canonical
+from dgdr_retune.api._kinds import KINDS, Kind
+from dgdr_retune.api._object import API_VERSION
+from dgdr_retune.api._ratchet import ABSENT, stored_field, stored_item, unchanged
+from dgdr_retune.api._rules import Rule, TransitionRule
+from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape, StringMap
+
+Json = Any
+Subresource = Literal["", "status"]
+
+_TYPES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+@frozen
+class Fault:
+    """One thing that is wrong with an object.
+
+    Attributes:
+        path: of the field, such as `spec.backends[0]`; empty for the whole object.
+        detail: what is wrong, in the words of an API server.
+        stored: whether the field is as it was stored, so that the fault is no reason to refuse an update.
+        duplicate: whether two items of a list have one key, which no update is refused for once it is stored.
+    """
+
+    path: str
+    detail: str
+    stored: bool = False
+    duplicate: bool = False
+
+    def __str__(self) -> str:
+        """The line that a user reads."""
+        return f"{self.path}: {self.detail}" if self.path else self.detail
+
+
+@frozen
+class Verdict:
+    """Whether an object may be stored: it may if there are no errors. All in the order of the object's fields."""
+
+    errors: tuple[Fault, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+
+def structural_verdict(
+    kind: Kind, new: Json, old: Json = None, *, subresource: Subresource = "", strict: bool = True
+) -> Verdict:
+    """What an API server with our CRD of this kind says.
+
+    Args:
+        kind: of the object.
+        new: the object as it was sent.
+        old: the stored object of an update, None for a create.
+        subresource: what the request is for. The main resource leaves the status as it is stored, `status` all else.
+        strict: whether unknown fields are refused (fieldValidation=Strict) or dropped.
+    """
+    try:
+        canonical(new)
+        canonical(old)
+    except JsonValueError as error:
+        return Verdict((Fault("", str(error)),))
+    shape = kind.shape
+    kept = pruned(shape, new)
+    unknown = tuple(Fault(path, f'unknown field "{path}"') for path in kept.unknown) if strict else ()
+    value = filled(shape, kept.value, by_crd=True)
+    stored = ABSENT if old is None else filled(shape, pruned(shape, old).value, by_crd=True)
+    faults = _object_faults(shape, value, stored, subresource)
+    if any(each.duplicate for each in faults) and any(
+        each.duplicate for each in _object_faults(shape, stored, ABSENT, subresource)
+    ):
+        faults = tuple(evolve(each, stored=each.stored or each.duplicate) for each in faults)
+    warnings = tuple(f"{each} (stored like this before; left as it is)" for each in faults if each.stored)
+    return Verdict(unknown + tuple(each for each in faults if not each.stored), warnings)
+
+
+def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subresource) -> tuple[Fault, ...]:
+    if not isinstance(value, dict):
+        return tuple(_faults(shape, value, stored, ""))
+    if subresource == "status":
+        before = stored_field(stored, "status")
+        status = shape.by_name["status"].shape
+        return tuple(_faults(status, value["status"], before, "status")) if "status" in value else ()
+    return tuple(_faults(shape, _without_status(value), _without_status(stored), ""))
+
+
+def _without_status(value: Json) -> Json:
+    return {name: item for name, item in value.items() if name != "status"} if isinstance(value, dict) else value
+
+
+def _faults(shape: Shape, value: Json, old: Json, path: str) -> list[Fault]:
+    faults = list(_own_and_below(shape, value, old, path))
+    if not faults:
+        faults = list(_rule_faults(shape, value, old, path))
+    if faults and unchanged(shape, value, old):
+        return [evolve(fault, stored=True) for fault in faults]
+    return faults
+
+
+def _own_and_below(shape: Shape, value: Json, old: Json, path: str) -> Iterator[Fault]:
+    match shape, value:
+        case Object(), dict():
+            yield from _field_faults(shape, value, old, path)
+        case List(), list():
+            yield from _item_faults(shape, value, old, path)
+        case StringMap(), dict():
+            for name, item in value.items():
+                yield from _faults(Scalar(type="string"), item, stored_field(old, name), f"{path}.{name}")
+        case Scalar(), _:
+            yield from _scalar_faults(shape, value, path)
+        case (Object() | FreeObject() | StringMap()), _ if not isinstance(value, dict):
+            yield _wrong_type(path, "object", value)
+        case List(), _:
+            yield _wrong_type(path, "array", value)
+
+
+def _field_faults(shape: Object, value: dict[str, Json], old: Json, path: str) -> Iterator[Fault]:
+    for each in shape.fields:
+        below = f"{path}.{each.name}" if path else each.name
+        if each.name in value:
+            yield from _faults(each.shape, value[each.name], stored_field(old, each.name), below)
+        elif each.presence is Presence.REQUIRED:
+            yield Fault(below, "Required value")
+
+
+def _item_faults(shape: List, value: list[Json], old: Json, path: str) -> Iterator[Fault]:
+    for index, item in enumerate(value):
+        yield from _faults(shape.item, item, stored_item(shape, item, old), f"{path}[{index}]")
+    if shape.min_length is not None and len(value) < shape.min_length:
+        yield Fault(path, f"Invalid value: should have at least {shape.min_length} items")
+    if shape.max_length is not None and len(value) > shape.max_length:
+        yield Fault(path, f"Too many: {len(value)}: must have at most {shape.max_length} items")
+    if shape.key is not None:
+        keys = [item.get(shape.key) for item in value if isinstance(item, dict)]
+        for index, key in enumerate(keys):
+            if key in keys[:index]:
+                detail = f'Duplicate value: {{"{shape.key}":{json.dumps(key)}}}'
+                yield Fault(f"{path}[{index}]", detail, duplicate=True)
+
+
+def _scalar_faults(shape: Scalar, value: Json, path: str) -> Iterator[Fault]:
+    if not _is_of(shape, value):
+        yield _wrong_type(path, shape.type, value)
+        return
+    shown = f"Invalid value: {json.dumps(value)}:"
+    if isinstance(value, str):
+        if shape.enum and value not in shape.enum:
+            supported = ", ".join(f'"{each}"' for each in shape.enum)
+            yield Fault(path, f"Unsupported value: {json.dumps(value)}: supported values: {supported}")
+        if shape.min_length is not None and len(value) < shape.min_length:
+            yield Fault(path, f"{shown} should be at least {shape.min_length} chars long")
+        if shape.max_length is not None and len(value) > shape.max_length:
+            yield Fault(path, f"Too long: may not be more than {shape.max_length} characters")
+        return
+    if shape.minimum is not None and value < shape.minimum:
+        yield Fault(path, f"{shown} should be greater than or equal to {shape.minimum}")
+    if shape.above is not None and value <= shape.above:
+        yield Fault(path, f"{shown} should be greater than {shape.above}")
+    if shape.maximum is not None and value > shape.maximum:
+        yield Fault(path, f"{shown} should be less than or equal to {shape.maximum}")
+
+
+def _is_of(shape: Scalar, value: Json) -> bool:
+    match shape.type:
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            whole = isinstance(value, float) and value.is_integer()
+            return whole or (isinstance(value, int) and not isinstance(value, bool))
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _wrong_type(path: str, expected: str, value: Json) -> Fault:
+    given = "null" if value is None else _TYPES[type(value)]
+    return Fault(path, f'Invalid value: "{given}": must be of type {expected}: "{given}"')
+
+
+def _rule_faults(shape: Shape, value: Json, old: Json, path: str) -> Iterator[Fault]:
+    for rule in shape.rules:
+        match rule:
+            case Rule():
+                yield from _unreadable(shape, rule, value, path)
+                holds = rule.holds(value)
+            case TransitionRule():
+                holds = old is ABSENT or rule.holds(_comparable(shape, value), _comparable(shape, old))
+        if not holds:
+            where = ".".join(part for part in (path, rule.field) if part)
+            yield Fault(where, f"Invalid value: {rule.message}")
+
+
+def _unreadable(shape: Shape, rule: Rule, value: Json, path: str) -> Iterator[Fault]:
+    """A server cannot ask a rule about an integer that was sent as 10.0 (it sends 10 back, once stored)."""
+    for name in rule.reads:
+        if isinstance(shape, Object) and isinstance(value.get(name), float):
+            read = shape.by_name[name].shape
+            if isinstance(read, Scalar) and read.type == "integer":
+                yield Fault(path, f"Invalid value: invalid data, expected int, got float for {name}: leave out the .0")
+
+
+def _comparable(shape: Shape, value: Json) -> Json:
+    """The value as a server compares it with the stored one: a declared number is a double, however it was written."""
+    match shape, value:
+        case Object(), dict():
+            fields = shape.by_name
+            return {name: _comparable(fields[name].shape, v) if name in fields else v for name, v in value.items()}
+        case List(), list():
+            return [_comparable(shape.item, item) for item in value]
+        case Scalar(type="number"), int():
+            return float(value)
+    return value
