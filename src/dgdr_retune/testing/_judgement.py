@@ -1,0 +1,144 @@
+"""From the body of a request to an object that may be stored: what is filled in, what is dropped, what is refused."""
+
+from collections.abc import Iterable, Sequence
+
+from dgdr_retune.testing._errors import BLOCKING, ApiError, Cause, bad_request
+from dgdr_retune.testing._json import Json, copied, decode, same
+from dgdr_retune.testing._metadata import KNOWN, OWNED_BY_THE_SERVER, metadata_faults, new_finalizer_faults
+from dgdr_retune.testing._requests import FieldValidation, Target
+from dgdr_retune.testing._resources import Resource
+from dgdr_retune.testing._rules import rule_faults
+from dgdr_retune.testing._schema import drop_nulls, fill_defaults, prune
+from dgdr_retune.testing._validation import Correlation, repeated_items, schema_faults
+
+_UNCHECKED = Cause(
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+def read_body(body: bytes) -> tuple[Json, tuple[str, ...]]:
+    """The value and its repeated keys.
+
+    Raises:
+        ApiError: 400, it is not JSON.
+    """
+    try:
+        return decode(body)
+    except ValueError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from error
+
+
+def shaped(value: Json, target: Target) -> tuple[dict[str, Json], list[str]]:
+    """A copy of an object as the resource's schema shapes it, and the paths of the fields that it does not know.
+
+    Raises:
+        ApiError: 400, it is no object of this resource.
+    """
+    resource = target.resource
+    if not isinstance(value, dict):
+        raise bad_request("the body is no object")
+    if (given := value.get("kind", "")) != resource.kind:
+        raise bad_request(f"{given or 'the kind'} in the data does not match the expected kind ({resource.kind})")
+    if (given := value.get("apiVersion", "")) != resource.api_version:
+        raise bad_request(
+            f"the API version in the data ({given}) does not match the expected API version ({resource.api_version})"
+        )
+    value = copied(value)
+    metadata = value.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise bad_request("metadata is no object")
+    unknown = [f"metadata.{name}" for name in sorted(metadata.keys() - KNOWN)]
+    for name in [*(metadata.keys() - KNOWN), *(name for name, item in metadata.items() if item is None)]:
+        del metadata[name]
+    fill_defaults(value, resource.schema)
+    unknown += prune(value, resource.schema)
+    drop_nulls(value, resource.schema)
+    return value, unknown
+
+
+def reported(unknown: Sequence[str], repeated: Sequence[str], mode: FieldValidation, resource: Resource) -> list[str]:
+    """The warnings about unknown and repeated fields.
+
+    Raises:
+        ApiError: 400, they are refused.
+    """
+    found = [f'duplicate field "{path}"' for path in repeated] + [f'unknown field "{path}"' for path in unknown]
+    if not found or mode == "Ignore":
+        return []
+    if mode == "Strict":
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"strict decoding error: {', '.join(found)}"
+        )
+    return found
+
+
+def prepare_update(new: dict[str, Json], old: dict[str, Json], target: Target) -> dict[str, Json]:
+    """The object that an update would store: the server's own fields and the other subresource stay as they are."""
+    resource = target.resource
+    metadata = {name: item for name, item in new["metadata"].items() if name not in OWNED_BY_THE_SERVER}
+    metadata |= {name: old["metadata"][name] for name in OWNED_BY_THE_SERVER if name in old["metadata"]}
+    if target.subresource == "status":
+        kept = {name: item for name, item in old.items() if name != "status"}
+        kept["metadata"] = old["metadata"] | {"resourceVersion": metadata["resourceVersion"]}
+        return kept | ({"status": new["status"]} if "status" in new else {})
+    result = {**new, "metadata": metadata}
+    if resource.has_status:
+        result.pop("status", None)
+        result |= {"status": old["status"]} if "status" in old else {}
+    if resource.has_generation and not same(_asked_for(result), _asked_for(old)):
+        metadata["generation"] = old["metadata"].get("generation", 0) + 1
+    return result
+
+
+def _asked_for(value: dict[str, Json]) -> dict[str, Json]:
+    return {name: item for name, item in value.items() if name != "metadata"}
+
+
+def judge(new: dict[str, Json], old: dict[str, Json] | None, target: Target) -> None:
+    """Let an object pass or refuse it.
+
+    Raises:
+        ApiError: 422 with every fault.
+    """
+    found = list(_metadata_faults(new, old))
+    schema = target.resource.schema
+    stored = Correlation(new, old, schema) if old is not None else None
+    if target.subresource == "status":
+        node = schema.properties.get("status")
+        if node is not None and "status" in new:
+            correlated = stored.key("status") if stored is not None else None
+            found += schema_faults(new["status"], node, "status", correlated)
+    else:
+        found += schema_faults(new, schema, "", stored)
+    if old is None or not any(repeated_items(old, schema, "")):
+        found += repeated_items(new, schema, "")
+    if any(each.reason in BLOCKING for each in found):
+        found.append(_UNCHECKED)
+    else:
+        found += rule_faults(new, old, schema)
+    if found:
+        raise invalid(target, found)
+
+
+def _metadata_faults(new: dict[str, Json], old: dict[str, Json] | None) -> Iterable[Cause]:
+    yield from metadata_faults(new["metadata"])
+    if old is not None:
+        yield from new_finalizer_faults(new["metadata"], old["metadata"])
+
+
+def invalid(target: Target, causes: Iterable[Cause]) -> ApiError:
+    """422: the faults of an object, each once."""
+    found = tuple(dict.fromkeys(causes))
+    listed = ", ".join(f"{each.field}: {each.message}" for each in found)
+    resource = target.resource
+    return ApiError(
+        422,
+        "Invalid",
+        f'{resource.qualified_kind} "{target.name}" is invalid: {listed if len(found) == 1 else f"[{listed}]"}',
+        causes=found,
+        details={"name": target.name, "group": resource.group, "kind": resource.kind},
+    )

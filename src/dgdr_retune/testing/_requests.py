@@ -1,0 +1,145 @@
+"""A request to the API server, and where it points."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+from attrs import field, frozen
+
+from dgdr_retune.testing._errors import ApiError, bad_request
+from dgdr_retune.testing._json import Json
+from dgdr_retune.testing._resources import Resource
+from dgdr_retune.testing._store import Key
+
+FieldValidation = Literal["Strict", "Warn", "Ignore"]
+MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+_JSON: Final = "application/json"
+
+
+@frozen
+class Request:
+    """One request, as HTTP carries it.
+
+    Attributes:
+        method: GET, POST, PUT, PATCH or DELETE.
+        path: without the query.
+        query: one value for a name.
+        content_type: without parameters.
+        body: empty for none.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(factory=dict)
+    content_type: str = _JSON
+    body: bytes = b""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether everything is to be done but the write."""
+        return self.query.get("dryRun") == "All"
+
+    @property
+    def field_validation(self) -> FieldValidation:
+        """What happens to unknown and repeated fields.
+
+        Raises:
+            ApiError: 400, there is no such mode.
+        """
+        match self.query.get("fieldValidation", ""):
+            case "Strict" | "Ignore" as mode:
+                return mode
+            case "" | "Warn":
+                return "Warn"
+            case other:
+                raise bad_request(f'fieldValidation: Unsupported value: "{other}"')
+
+    @property
+    def is_watch(self) -> bool:
+        """Whether the answer is a stream."""
+        return self.method == "GET" and self.query.get("watch") in ("1", "true")
+
+
+@frozen
+class Response:
+    """One answer: an HTTP code, a JSON body, and texts for ``Warning`` headers."""
+
+    code: int
+    body: Json
+    warnings: tuple[str, ...] = ()
+
+
+@frozen
+class Target:
+    """What a path names: a resource, and in it a namespace, an object and a part of the object, each empty for none."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Where the object is stored."""
+        return Key(self.resource.key, self.namespace, self.name)
+
+
+def find_target(resources: Iterable[Resource], path: str) -> Target:
+    """The target of a path.
+
+    Raises:
+        ApiError: 404, nothing is served there.
+    """
+    match path.strip("/").split("/"):
+        case ["api", version, *rest]:
+            group = ""
+        case ["apis", group, version, *rest]:
+            pass
+        case _:
+            raise _nothing_there()
+    served = {each.plural: each for each in resources if (each.group, each.version) == (group, version)}
+    namespace = ""
+    match rest:
+        case ["namespaces", namespace, plural, *rest] if plural in served:
+            resource = served[plural]
+            if not resource.namespaced:
+                raise _nothing_there()
+        case [plural, *rest] if plural in served:
+            resource = served[plural]
+            if resource.namespaced and rest:
+                raise _nothing_there()
+        case _:
+            raise _nothing_there()
+    match rest:
+        case []:
+            return Target(resource, namespace)
+        case [name]:
+            return Target(resource, namespace, name)
+        case [name, "status"] if resource.has_status:
+            return Target(resource, namespace, name, "status")
+    raise _nothing_there()
+
+
+def _nothing_there() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def not_found(target: Target) -> ApiError:
+    """404: there is no such object."""
+    resource = target.resource
+    return ApiError(
+        404,
+        "NotFound",
+        f'{resource.qualified} "{target.name}" not found',
+        details={"name": target.name, "group": resource.group, "kind": resource.plural},
+    )
+
+
+def conflict(target: Target, detail: str) -> ApiError:
+    """409: the object is not what the request says it is."""
+    resource = target.resource
+    return ApiError(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {resource.qualified} "{target.name}": {detail}',
+        details={"name": target.name, "group": resource.group, "kind": resource.plural},
+    )
