@@ -47,7 +47,11 @@ class Row:
     validate_alone: bool = False
 
 
-NAMES = {REQUEST.name: "qwen", RUN.name: "qwen-run-1", CANDIDATE.name: "qwen-run-1-0a1b2c3d-evaluated-point-0123456789ab"}
+NAMES = {
+    REQUEST.name: "qwen",
+    RUN.name: "qwen-run-1",
+    CANDIDATE.name: "qwen-run-1-0a1b2c3d-evaluated-point-0123456789ab",
+}
 
 
 def thing(kind: Kind, spec: Json, status: Json = None) -> Json:

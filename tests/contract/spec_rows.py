@@ -3,7 +3,28 @@
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
+from tests.contract.cases import (
+    NOT_ABOVE,
+    NUMBER_MAX,
+    REQUIRED,
+    TOO_FEW,
+    TOO_LARGE,
+    TOO_LONG,
+    TOO_MANY,
+    TOO_SHORT,
+    TOO_SMALL,
+    UNSUPPORTED,
+    Case,
+    count,
+    enum,
+    objects,
+    positive,
+    required,
+    rule,
+    text,
+    typed,
+)
 from tests.contract.row import Row, cut, put, thing
 
 from dgdr_retune.api import REQUEST, RUN
@@ -43,113 +64,20 @@ BUDGET: Json = put(
 
 CLAIM = "workload.trace.source.persistentVolumeClaim"
 
-REQUIRED = "Required value"
-TOO_SMALL = "should be greater than or equal to"
-NOT_ABOVE = "should be greater than"
-TOO_LARGE = "should be less than or equal to"
-TOO_SHORT = "should be at least"
-TOO_LONG = "Too long"
-TOO_FEW = "should have at least"
-TOO_MANY = "Too many"
-UNSUPPORTED = "Unsupported value"
-
-INT32_MAX = 2147483647
-NUMBER_MAX = 1000000000
-
-
-@frozen
-class Case:
-    """A specification and its verdict, for a Request and for a Run."""
-
-    constraint: str
-    note: str
-    spec: Json
-    refused: str = ""
-    field: str = ""
-    stored: Json = None
-
-
-def _required(base: Json, *paths: str) -> Iterator[Case]:
-    for path in paths:
-        yield Case(f"{path}:required", "present", base)
-        yield Case(f"{path}:required", "absent", cut(base, path), REQUIRED, path)
-        yield Case(f"{path}:required", "null", put(base, path, None), REQUIRED, path)
-
-
-def _typed(base: Json, path: str, wrong: Json, expected: str) -> Iterator[Case]:
-    yield Case(f"{path}:type", f"{wrong!r}", put(base, path, wrong), f"must be of type {expected}", path)
-
-
-def _objects(base: Json, *paths: str) -> Iterator[Case]:
-    for path in paths:
-        yield Case(f"{path}:type", "object", base)
-        yield from _typed(base, path, ["x"], "object")
-        yield from _typed(base, path, "x", "object")
-
-
-def _text(base: Json, path: str, *, min_length: int | None, max_length: int, letter: str = "a") -> Iterator[Case]:
-    yield Case(f"{path}:type", "string", put(base, path, letter))
-    yield from _typed(base, path, 1, "string")
-    yield from _typed(base, path, ["a"], "string")
-    if min_length is not None:
-        yield Case(f"{path}:minLength", "shortest", put(base, path, letter * min_length))
-        yield Case(f"{path}:minLength", "too short", put(base, path, letter * (min_length - 1)), TOO_SHORT, path)
-    yield Case(f"{path}:maxLength", "longest", put(base, path, letter * max_length))
-    yield Case(f"{path}:maxLength", "too long", put(base, path, letter * (max_length + 1)), TOO_LONG, path)
-
-
-def _count(base: Json, path: str, maximum: int = INT32_MAX) -> Iterator[Case]:
-    yield Case(f"{path}:type", "integer", put(base, path, 1))
-    yield from _typed(base, path, 1.5, "integer")
-    yield from _typed(base, path, "1", "integer")
-    yield from _typed(base, path, True, "integer")
-    yield Case(f"{path}:minimum", "least", put(base, path, 1))
-    yield Case(f"{path}:minimum", "less", put(base, path, 0), TOO_SMALL, path)
-    yield Case(f"{path}:maximum", "most", put(base, path, maximum))
-    yield Case(f"{path}:maximum", "more", put(base, path, maximum + 1), TOO_LARGE, path)
-
-
-def _positive(base: Json, path: str) -> Iterator[Case]:
-    yield Case(f"{path}:type", "number", put(base, path, 1.5))
-    yield Case(f"{path}:type", "integer", put(base, path, 1))
-    yield from _typed(base, path, "1", "number")
-    yield from _typed(base, path, False, "number")
-    yield Case(f"{path}:exclusiveMinimum", "just above", put(base, path, 1e-9))
-    yield Case(f"{path}:exclusiveMinimum", "zero", put(base, path, 0), NOT_ABOVE, path)
-    yield Case(f"{path}:exclusiveMinimum", "negative", put(base, path, -0.5), NOT_ABOVE, path)
-    yield Case(f"{path}:maximum", "most", put(base, path, NUMBER_MAX))
-    yield Case(f"{path}:maximum", "more", put(base, path, NUMBER_MAX + 0.5), TOO_LARGE, path)
-
-
-def _enum(base: Json, path: str, values: tuple[str, ...], wrong: tuple[str, ...]) -> Iterator[Case]:
-    for value in values:
-        yield Case(f"{path}:enum", value, put(base, path, value))
-    for value in wrong:
-        yield Case(f"{path}:enum", f"not {value}", put(base, path, value), UNSUPPORTED, path)
-    yield from _typed(base, path, 1, "string")
-
-
-def _rule(rule: str, base: Json, path: str, good: tuple[Json, ...], bad: tuple[Json, ...]) -> Iterator[Case]:
-    constraint, message = rule.split(":", 1)
-    for value in good:
-        yield Case(rule, f"{value!r:.60}", put(base, path, value))
-    for value in bad:
-        yield Case(rule, f"{value!r:.60}", put(base, path, value), message, constraint)
-
 
 def _model() -> Iterator[Case]:
-    yield from _required(STATIC, "modelRef", "modelRef.name")
-    yield from _objects(STATIC, "modelRef")
-    yield from _text(STATIC, "modelRef.name", min_length=1, max_length=1024)
-    yield from _text(STATIC, "modelRef.revision", min_length=None, max_length=256)
-    yield from _text(STATIC, "image", min_length=1, max_length=1024)
+    yield from required(STATIC, "modelRef", "modelRef.name")
+    yield from objects(STATIC, "modelRef")
+    yield from text(STATIC, "modelRef.name", min_length=1, max_length=1024)
+    yield from text(STATIC, "modelRef.revision", min_length=None, max_length=256)
+    yield from text(STATIC, "image", min_length=1, max_length=1024)
 
 
 def _backends() -> Iterator[Case]:
     once = "backends:name each backend once"
-    yield from _required(STATIC, "backends")
-    yield from _typed(STATIC, "backends", "vllm", "array")
-    yield from _typed(STATIC, "backends", {}, "array")
+    yield from required(STATIC, "backends")
+    yield from typed(STATIC, "backends", "vllm", "array")
+    yield from typed(STATIC, "backends", {}, "array")
     yield Case("backends:type", "list", STATIC)
     yield Case("backends:minItems", "one", put(STATIC, "backends", ["trtllm"]))
     yield Case("backends:minItems", "none", put(STATIC, "backends", []), TOO_FEW, "backends")
@@ -160,32 +88,32 @@ def _backends() -> Iterator[Case]:
     yield Case("backends[]:type", "string", STATIC)
     yield Case("backends[]:type", "1", put(STATIC, "backends", [1]), "must be of type string", "backends[0]")
     yield Case("backends[]:type", "null", put(STATIC, "backends", [None]), "must be of type string", "backends[0]")
-    yield from _rule(once, STATIC, "backends", (["vllm", "sglang"],), (["vllm", "vllm"], ["vllm", "sglang", "vllm"]))
+    yield from rule(once, STATIC, "backends", (["vllm", "sglang"],), (["vllm", "vllm"], ["vllm", "sglang", "vllm"]))
 
 
 def _hardware() -> Iterator[Case]:
-    yield from _required(STATIC, "hardware", "hardware.gpu", "hardware.gpu.sku", "hardware.gpu.budget")
-    yield from _objects(STATIC, "hardware", "hardware.gpu")
-    yield from _text(STATIC, "hardware.gpu.sku", min_length=1, max_length=128)
-    yield from _count(STATIC, "hardware.gpu.budget")
+    yield from required(STATIC, "hardware", "hardware.gpu", "hardware.gpu.sku", "hardware.gpu.budget")
+    yield from objects(STATIC, "hardware", "hardware.gpu")
+    yield from text(STATIC, "hardware.gpu.sku", min_length=1, max_length=128)
+    yield from count(STATIC, "hardware.gpu.budget")
 
 
 def _static() -> Iterator[Case]:
     one_load = "workload.static:set exactly one of requestRate, concurrency and kvLoadRatio"
     shape = {"isl": 1, "osl": 1}
     kv = put(STATIC, "workload.static", shape | {"kvLoadRatio": [0.5]})
-    yield from _required(STATIC, "workload.static.isl", "workload.static.osl")
-    yield from _objects(STATIC, "workload", "workload.static")
-    yield from _count(STATIC, "workload.static.isl")
-    yield from _count(STATIC, "workload.static.osl")
-    yield from _count(STATIC, "workload.static.concurrency")
+    yield from required(STATIC, "workload.static.isl", "workload.static.osl")
+    yield from objects(STATIC, "workload", "workload.static")
+    yield from count(STATIC, "workload.static.isl")
+    yield from count(STATIC, "workload.static.osl")
+    yield from count(STATIC, "workload.static.concurrency")
     yield Case("workload.static.isl:type", "whole float", put(STATIC, "workload.static.isl", 1.0))
     read_by_rule = put(STATIC, "workload.static.concurrency", 1.0)
     yield Case("workload.static.concurrency:type", "whole float, which a rule reads", read_by_rule, "expected int")
-    yield from _positive(put(STATIC, "workload.static", shape), "workload.static.requestRate")
+    yield from positive(put(STATIC, "workload.static", shape), "workload.static.requestRate")
     ratio = "workload.static.numRequestRatio"
     yield Case(f"{ratio}:type", "number", put(STATIC, ratio, 1.5))
-    yield from _typed(STATIC, ratio, "1", "number")
+    yield from typed(STATIC, ratio, "1", "number")
     yield Case(f"{ratio}:minimum", "one", put(STATIC, ratio, 1))
     yield Case(f"{ratio}:minimum", "less", put(STATIC, ratio, 0.99), TOO_SMALL, ratio)
     yield Case(f"{ratio}:maximum", "most", put(STATIC, ratio, NUMBER_MAX))
@@ -193,7 +121,7 @@ def _static() -> Iterator[Case]:
     fill = "workload.static.kvLoadRatio"
     both = put(PARETO, "workload.static", shape | {"kvLoadRatio": [0.5, 0.9]})
     yield Case(f"{fill}:type", "list", kv)
-    yield from _typed(kv, fill, 0.5, "array")
+    yield from typed(kv, fill, 0.5, "array")
     yield Case(f"{fill}:minItems", "one", kv)
     yield Case(f"{fill}:minItems", "none", put(kv, fill, []), TOO_FEW, fill)
     yield Case(f"{fill}:maxItems", "two", both)
@@ -213,15 +141,15 @@ def _static() -> Iterator[Case]:
     loads = {"requestRate": 2.5, "concurrency": 10, "kvLoadRatio": [0.8]}
     good = tuple(shape | {name: loads[name]} for name in loads)
     bad = (shape, shape | loads, *(shape | {k: v for k, v in loads.items() if k != name} for name in loads))
-    yield from _rule(one_load, STATIC, "workload.static", good, bad)
+    yield from rule(one_load, STATIC, "workload.static", good, bad)
 
 
 def _trace() -> Iterator[Case]:
-    required = ("workload.trace.source", "workload.trace.source.persistentVolumeClaim")
-    yield from _required(TRACE, *required, f"{CLAIM}.claimName", f"{CLAIM}.subPath")
-    yield from _objects(TRACE, "workload.trace", *required, "workload.trace.replay")
-    yield from _enum(TRACE, "workload.trace.format", ("Dynamo",), ("dynamo", "mooncake", ""))
-    yield from _positive(TRACE, "workload.trace.replay.arrivalSpeedupRatio")
+    source = ("workload.trace.source", "workload.trace.source.persistentVolumeClaim")
+    yield from required(TRACE, *source, f"{CLAIM}.claimName", f"{CLAIM}.subPath")
+    yield from objects(TRACE, "workload.trace", *source, "workload.trace.replay")
+    yield from enum(TRACE, "workload.trace.format", ("Dynamo",), ("dynamo", "mooncake", ""))
+    yield from positive(TRACE, "workload.trace.replay.arrivalSpeedupRatio")
     yield Case("workload.trace.replay:type", "absent", cut(TRACE, "workload.trace.replay"))
     yield Case("workload.trace.replay:type", "empty", put(TRACE, "workload.trace.replay", {}))
     both = put(TRACE, "workload.static", STATIC["workload"]["static"])
@@ -235,40 +163,40 @@ def _trace() -> Iterator[Case]:
 
 def _claim() -> Iterator[Case]:
     name, path = f"{CLAIM}.claimName", f"{CLAIM}.subPath"
-    yield from _text(TRACE, name, min_length=1, max_length=253)
-    yield from _text(TRACE, path, min_length=1, max_length=1024)
+    yield from text(TRACE, name, min_length=1, max_length=253)
+    yield from text(TRACE, path, min_length=1, max_length=1024)
     yield Case(f"{path}:maxLength", "1024 characters of two bytes", put(TRACE, path, "é" * 1024))
     yield Case(f"{path}:maxLength", "1025 characters of two bytes", put(TRACE, path, "é" * 1025), TOO_LONG, path)
-    yield from _rule(
+    yield from rule(
         f"{name}:must be a DNS-1123 subdomain",
         TRACE,
         name,
         ("a", "0", "a-b", "a.b", "a-0.b-1", "a--b", "a" * 100 + ".b"),
         ("A", "-a", "a-", "a_b", "a.", ".a", "a..b", "a.-b", "a/b", "a b", "ä", "a\n", " a"),
     )
-    yield from _rule(
+    yield from rule(
         f"{path}:must be relative to the claim's root", TRACE, path, ("a", "a/b"), ("/", "/a", "//a", "/var/run/x")
     )
-    yield from _rule(
+    yield from rule(
         f"{path}:must name one file: no empty, . or .. segment",
         TRACE,
         path,
         ("a", "a/b.jsonl.gz", ".a", "..a", "a..", "...", "a/.b/..c", "a b", "ü/ß", "a\nb", "-"),
         (".", "..", "a/", "a//b", "a/./b", "a/../b", "../a", "a/..", "./a", "a/."),
     )
-    yield from _rule(f"{path}:must not contain NUL", TRACE, path, ("a\x01b",), ("\0", "a\0b", "a/\0"))
+    yield from rule(f"{path}:must not contain NUL", TRACE, path, ("a\x01b",), ("\0", "a\0b", "a/\0"))
 
 
 def _objective() -> Iterator[Case]:
     metrics = ("Throughput", "ThroughputPerGPU", "ThroughputPerUser", "TTFT", "E2ELatency", "Goodput", "GoodputPerGPU")
-    yield from _required(GOODPUT, "objective.mode")
-    yield from _objects(GOODPUT, "objective", "objective.sla")
-    yield from _enum(GOODPUT, "objective.mode", ("Optimize",), ("optimize", "Maximise"))
+    yield from required(GOODPUT, "objective.mode")
+    yield from objects(GOODPUT, "objective", "objective.sla")
+    yield from enum(GOODPUT, "objective.mode", ("Optimize",), ("optimize", "Maximise"))
     yield Case("objective.mode:enum", "Pareto", PARETO)
-    yield from _enum(GOODPUT, "objective.metric", metrics, ("goodput", "throughputPerGpu", "MinGPUs"))
+    yield from enum(GOODPUT, "objective.metric", metrics, ("goodput", "throughputPerGpu", "MinGPUs"))
     listed = "objective.metrics"
     yield Case(f"{listed}:type", "list", PARETO)
-    yield from _typed(PARETO, listed, "TTFT", "array")
+    yield from typed(PARETO, listed, "TTFT", "array")
     yield Case(f"{listed}:minItems", "two", PARETO)
     yield Case(f"{listed}:minItems", "one", put(PARETO, listed, ["TTFT"]), TOO_FEW, listed)
     yield Case(f"{listed}:maxItems", "all seven", put(PARETO, listed, list(metrics)))
@@ -277,11 +205,9 @@ def _objective() -> Iterator[Case]:
     yield Case(f"{listed}[]:enum", "ttft", put(PARETO, listed, ["Goodput", "ttft"]), UNSUPPORTED, f"{listed}[1]")
     yield Case(f"{listed}[]:type", "string", PARETO)
     yield Case(f"{listed}[]:type", "1", put(PARETO, listed, ["TTFT", 1]), "must be of type string", f"{listed}[1]")
-    yield from _rule(
-        f"{listed}:name each metric once", PARETO, listed, (["TTFT", "Goodput"],), (["TTFT", "TTFT"],)
-    )
+    yield from rule(f"{listed}:name each metric once", PARETO, listed, (["TTFT", "Goodput"],), (["TTFT", "TTFT"],))
     optimize = {"mode": "Optimize"}
-    yield from _rule(
+    yield from rule(
         "objective:mode Optimize takes metric, not metrics",
         STATIC,
         "objective",
@@ -293,7 +219,7 @@ def _objective() -> Iterator[Case]:
         ),
     )
     pareto = {"mode": "Pareto"}
-    yield from _rule(
+    yield from rule(
         "objective:mode Pareto takes metrics, not metric",
         STATIC,
         "objective",
@@ -301,8 +227,8 @@ def _objective() -> Iterator[Case]:
         (pareto | {"metric": "TTFT"}, pareto | {"metric": "TTFT", "metrics": ["TTFT", "Goodput"]}),
     )
     for bound, rest in (("ttftMs", {"itlMs": 20}), ("itlMs", {"ttftMs": 500}), ("e2eMs", {})):
-        yield from _positive(put(GOODPUT, "objective.sla", rest), f"objective.sla.{bound}")
-    yield from _rule(
+        yield from positive(put(GOODPUT, "objective.sla", rest), f"objective.sla.{bound}")
+    yield from rule(
         "objective.sla:set e2eMs alone, or ttftMs and itlMs together",
         GOODPUT,
         "objective.sla",
@@ -319,35 +245,52 @@ def _objective() -> Iterator[Case]:
 
 
 def _search() -> Iterator[Case]:
-    yield from _required(BUDGET, "search.budget.maxRounds", "search.budget.parallelEvaluations")
-    yield from _objects(BUDGET, "search", "search.budget")
+    yield from required(BUDGET, "search.budget.maxRounds", "search.budget.parallelEvaluations")
+    yield from objects(BUDGET, "search", "search.budget")
     for name in ("maxRounds", "candidatesPerRound", "parallelEvaluations"):
-        yield from _count(BUDGET, f"search.budget.{name}")
+        yield from count(BUDGET, f"search.budget.{name}")
     duration = "search.budget.maxEvaluationDuration"
-    yield from _typed(BUDGET, duration, 120, "string")
+    yield from typed(BUDGET, duration, 120, "string")
     yield Case(f"{duration}:type", "string", BUDGET)
     yield Case(f"{duration}:minLength", "two", put(BUDGET, duration, "1s"))
     yield Case(f"{duration}:minLength", "one", put(BUDGET, duration, "1"), TOO_SHORT, duration)
     yield Case(f"{duration}:maxLength", "64", put(BUDGET, duration, "12345.123456789ms" * 3 + "12345.123456s"))
-    yield Case(f"{duration}:maxLength", "65", put(BUDGET, duration, "12345.123456789ms" * 3 + "12345.1234567s"), TOO_LONG)
-    yield from _rule(
+    yield Case(
+        f"{duration}:maxLength", "65", put(BUDGET, duration, "12345.123456789ms" * 3 + "12345.1234567s"), TOO_LONG
+    )
+    yield from rule(
         f"{duration}:must be a duration such as 120s",
         BUDGET,
         duration,
         ("120s", "1.5h", "2m30s", "99999h", "500ms", "0.000000001s", "1h1m1s1ms"),
-        ("120", "120 s", "-1s", "+1s", "1d", "s1", "1s1", "100000h", "1h1m1s1ms1s", "1.s", ".5s", "1us", "ONEs", "1s\n"),
+        (
+            "120",
+            "120 s",
+            "-1s",
+            "+1s",
+            "1d",
+            "s1",
+            "1s1",
+            "100000h",
+            "1h1m1s1ms1s",
+            "1.s",
+            ".5s",
+            "1us",
+            "ONEs",
+            "1s\n",
+        ),
     )
-    yield from _rule(f"{duration}:must be longer than nothing", BUDGET, duration, ("0.1s", "0h1ms"), ("0s", "0h0.0s"))
+    yield from rule(f"{duration}:must be longer than nothing", BUDGET, duration, ("0.1s", "0h1ms"), ("0s", "0h0.0s"))
     most = "recommendation.maxCandidates"
-    yield from _objects(put(STATIC, most, 6), "recommendation")
-    yield from _count(STATIC, most, maximum=100)
+    yield from objects(put(STATIC, most, 6), "recommendation")
+    yield from count(STATIC, most, maximum=100)
 
 
 def _aisimulate() -> Iterator[Case]:
     patch = "aisimulate.inputOverrides"
     free = put(STATIC, patch, {"optimizer": {"algorithm": "random"}})
-    yield from _objects(free, "aisimulate", patch)
-    yield from _enum(STATIC, "aisimulate.generator", ("aic", "direct"), ("AIC", "none"))
+    yield from objects(free, "aisimulate", patch)
+    yield from enum(STATIC, "aisimulate.generator", ("aic", "direct"), ("AIC", "none"))
     anything = {
         "traffic": None,
         "engine": {"model": None, "workers": [{"a": None}, None, [1.5, "x", True]]},
@@ -361,7 +304,7 @@ def _aisimulate() -> Iterator[Case]:
     yield Case(f"v1beta1:{message}", "not set", STATIC)
     yield Case(f"v1beta1:{message}", "envelope beside fields", put(STATIC, "v1beta1", {"a": 1}), message, "v1beta1")
     yield Case(f"v1beta1:{message}", "empty envelope", put(STATIC, "v1beta1", {}), message, "v1beta1")
-    yield from _typed(STATIC, "v1beta1", "x", "object")
+    yield from typed(STATIC, "v1beta1", "x", "object")
 
 
 def _defaults() -> Iterator[Case]:
@@ -400,10 +343,10 @@ def rows() -> Iterator[Row]:
         for case in cases():
             yield _row(kind, case)
     minimal = cut(STATIC, "workload")
-    required = Case("workload:required", "absent", minimal, REQUIRED, "workload")
-    yield _row(RUN, required)
-    yield _row(RUN, evolve(required, note="present", spec=STATIC, refused="", field=""))
-    yield _row(RUN, evolve(required, note="null", spec=minimal | {"workload": None}))
+    absent = Case("workload:required", "absent", minimal, REQUIRED, "workload")
+    yield _row(RUN, absent)
+    yield _row(RUN, evolve(absent, note="present", value=STATIC, refused="", field=""))
+    yield _row(RUN, evolve(absent, note="null", value=minimal | {"workload": None}))
     for note, spec in (("absent", minimal), ("null", minimal | {"workload": None})):
         stored = next(case.stored for case in cases() if case.constraint == "objective:default")
         yield _row(REQUEST, Case("workload:default", note, spec, stored=stored))
@@ -414,7 +357,7 @@ def _row(kind: Any, case: Case) -> Row:
         id=f"{kind.short} create {case.constraint} {case.note}",
         kind=kind,
         operation="create",
-        object=thing(kind, case.spec),
+        object=thing(kind, case.value),
         refused=case.refused,
         field=f"spec.{case.field}" if case.field else "",
         constraint=f"spec.{case.constraint}",

@@ -17,6 +17,24 @@ from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape, Stri
 
 Json = Any
 Subresource = Literal["", "status"]
+FaultReason = Literal[
+    "FieldValueDuplicate",
+    "FieldValueInvalid",
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+]
+
+_BLOCKING: Final = {
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+}
+"""Faults after which rules cannot be asked."""
 
 _TYPES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -28,14 +46,14 @@ class Fault:
     Attributes:
         path: of the field, such as `spec.backends[0]`; empty for the whole object.
         detail: what is wrong, in the words of an API server.
+        reason: the kind of fault, as the causes of an API server's Status name it.
         stored: whether the field is as it was stored, so that the fault is no reason to refuse an update.
-        duplicate: whether two items of a list have one key, which no update is refused for once it is stored.
     """
 
     path: str
     detail: str
+    reason: FaultReason = "FieldValueInvalid"
     stored: bool = False
-    duplicate: bool = False
 
     def __str__(self) -> str:
         """The line that a user reads."""
@@ -73,10 +91,10 @@ def structural_verdict(
     value = filled(shape, kept.value, by_crd=True)
     stored = ABSENT if old is None else filled(shape, pruned(shape, old).value, by_crd=True)
     faults = _object_faults(shape, value, stored, subresource)
-    if any(each.duplicate for each in faults) and any(
-        each.duplicate for each in _object_faults(shape, stored, ABSENT, subresource)
-    ):
-        faults = tuple(evolve(each, stored=each.stored or each.duplicate) for each in faults)
+    if stored is not ABSENT and _duplicates(_object_faults(shape, stored, ABSENT, subresource)):
+        # once two items of one key are stored, a server lets every update pass that has such items
+        duplicates = _duplicates(faults)
+        faults = tuple(evolve(each, stored=each.stored or each in duplicates) for each in faults)
     warnings = tuple(f"{each} (stored like this before; left as it is)" for each in faults if each.stored)
     return Verdict(unknown + tuple(each for each in faults if not each.stored), warnings)
 
@@ -91,14 +109,18 @@ def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subres
     return tuple(_faults(shape, _without_status(value), _without_status(stored), ""))
 
 
+def _duplicates(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    return tuple(each for each in faults if each.reason == "FieldValueDuplicate")
+
+
 def _without_status(value: Json) -> Json:
     return {name: item for name, item in value.items() if name != "status"} if isinstance(value, dict) else value
 
 
 def _faults(shape: Shape, value: Json, old: Json, path: str) -> list[Fault]:
     faults = list(_own_and_below(shape, value, old, path))
-    if not faults:
-        faults = list(_rule_faults(shape, value, old, path))
+    if not any(each.reason in _BLOCKING for each in faults):
+        faults += list(_rule_faults(shape, value, old, path))
     if faults and unchanged(shape, value, old):
         return [evolve(fault, stored=True) for fault in faults]
     return faults
@@ -127,7 +149,7 @@ def _field_faults(shape: Object, value: dict[str, Json], old: Json, path: str) -
         if each.name in value:
             yield from _faults(each.shape, value[each.name], stored_field(old, each.name), below)
         elif each.presence is Presence.REQUIRED:
-            yield Fault(below, "Required value")
+            yield Fault(below, "Required value", "FieldValueRequired")
 
 
 def _item_faults(shape: List, value: list[Json], old: Json, path: str) -> Iterator[Fault]:
@@ -136,13 +158,13 @@ def _item_faults(shape: List, value: list[Json], old: Json, path: str) -> Iterat
     if shape.min_length is not None and len(value) < shape.min_length:
         yield Fault(path, f"Invalid value: should have at least {shape.min_length} items")
     if shape.max_length is not None and len(value) > shape.max_length:
-        yield Fault(path, f"Too many: {len(value)}: must have at most {shape.max_length} items")
+        yield Fault(path, f"Too many: {len(value)}: must have at most {shape.max_length} items", "FieldValueTooMany")
     if shape.key is not None:
         keys = [item.get(shape.key) for item in value if isinstance(item, dict)]
         for index, key in enumerate(keys):
             if key in keys[:index]:
                 detail = f'Duplicate value: {{"{shape.key}":{json.dumps(key)}}}'
-                yield Fault(f"{path}[{index}]", detail, duplicate=True)
+                yield Fault(f"{path}[{index}]", detail, "FieldValueDuplicate")
 
 
 def _scalar_faults(shape: Scalar, value: Json, path: str) -> Iterator[Fault]:
@@ -153,11 +175,13 @@ def _scalar_faults(shape: Scalar, value: Json, path: str) -> Iterator[Fault]:
     if isinstance(value, str):
         if shape.enum and value not in shape.enum:
             supported = ", ".join(f'"{each}"' for each in shape.enum)
-            yield Fault(path, f"Unsupported value: {json.dumps(value)}: supported values: {supported}")
+            detail = f"Unsupported value: {json.dumps(value)}: supported values: {supported}"
+            yield Fault(path, detail, "FieldValueNotSupported")
         if shape.min_length is not None and len(value) < shape.min_length:
             yield Fault(path, f"{shown} should be at least {shape.min_length} chars long")
         if shape.max_length is not None and len(value) > shape.max_length:
-            yield Fault(path, f"Too long: may not be more than {shape.max_length} characters")
+            detail = f"Too long: may not be more than {shape.max_length} characters"
+            yield Fault(path, detail, "FieldValueTooLong")
         return
     if shape.minimum is not None and value < shape.minimum:
         yield Fault(path, f"{shown} should be greater than or equal to {shape.minimum}")
@@ -180,7 +204,8 @@ def _is_of(shape: Scalar, value: Json) -> bool:
 
 def _wrong_type(path: str, expected: str, value: Json) -> Fault:
     given = "null" if value is None else _TYPES[type(value)]
-    return Fault(path, f'Invalid value: "{given}": must be of type {expected}: "{given}"')
+    detail = f'Invalid value: "{given}": must be of type {expected}: "{given}"'
+    return Fault(path, detail, "FieldValueTypeInvalid")
 
 
 def _rule_faults(shape: Shape, value: Json, old: Json, path: str) -> Iterator[Fault]:
