@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from attrs import evolve
+
 from dgdr_retune.testing._errors import BLOCKING, ApiError, Cause, bad_request
 from dgdr_retune.testing._json import Json, copied, decode, same
 from dgdr_retune.testing._metadata import KNOWN, OWNED_BY_THE_SERVER, metadata_faults, new_finalizer_faults
@@ -12,7 +14,7 @@ from dgdr_retune.testing._schema import drop_nulls, fill_defaults, prune
 from dgdr_retune.testing._validation import Correlation, repeated_items, schema_faults
 
 _UNCHECKED = Cause(
-    "<nil>",
+    "",
     "FieldValueInvalid",
     "Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
@@ -111,7 +113,8 @@ def judge(new: dict[str, Json], old: dict[str, Json] | None, target: Target) -> 
         node = schema.properties.get("status")
         if node is not None and "status" in new:
             correlated = stored.key("status") if stored is not None else None
-            found += schema_faults(new["status"], node, "status", correlated)
+            below = schema_faults(new["status"], node, "", correlated)
+            found += [evolve(each, field=f"status.{each.field}".rstrip(".")) for each in below]
     else:
         found += schema_faults(new, schema, "", stored)
     if old is None or not any(repeated_items(old, schema, "")):
@@ -132,7 +135,7 @@ def _metadata_faults(new: dict[str, Json], old: dict[str, Json] | None) -> Itera
 
 def invalid(target: Target, causes: Iterable[Cause]) -> ApiError:
     """422: the faults of an object, each once."""
-    found = tuple(dict.fromkeys(causes))
+    found = tuple(dict.fromkeys(evolve(each, field=each.field or "<nil>") for each in causes))
     listed = ", ".join(f"{each.field}: {each.message}" for each in found)
     resource = target.resource
     return ApiError(

@@ -104,7 +104,7 @@ def _asked(new: Json, old: Json, place: _Place) -> Iterator[Cause]:
                 continue
         except CelError as error:
             yield Cause(
-                place.path or "<nil>",
+                place.path,
                 "FieldValueInvalid",
                 f"Invalid value: {shown(place.node.type)}: {error} evaluating rule: {rule.message}",
             )
@@ -127,7 +127,7 @@ def _seen(value: Json, place: _Place) -> Json:
 
 
 def _fault(value: Json, rule: Rule, place: _Place) -> Cause:
-    path = f"{place.path}{rule.field_path}".lstrip(".") or "<nil>"
+    path = f"{place.path}{rule.field_path}".lstrip(".")
     given = "" if place.node.type in ("object", "array") else f": {shown(value)}"
     reason = cast("FieldReason", rule.reason)
     match reason:

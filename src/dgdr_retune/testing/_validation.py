@@ -19,7 +19,7 @@ from dgdr_retune.testing._cel import pattern_matches
 from dgdr_retune.testing._errors import Cause, FieldReason
 from dgdr_retune.testing._go import shown
 from dgdr_retune.testing._json import Json, same
-from dgdr_retune.testing._schema import METADATA, Node
+from dgdr_retune.testing._schema import Node
 
 _DATE_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _TYPES: Final = (
@@ -91,7 +91,10 @@ def list_key(item: Json, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def schema_faults(value: Json, node: Node, path: str, stored: Correlation | None = None) -> list[Cause]:
-    """The faults of a value by its schema, rules apart; with ``stored``, those that an update forgives are left out."""
+    """The faults of a value by its schema, rules apart; with ``stored``, those that an update forgives are left out.
+
+    ``path`` is that of the value; a fault that upstream gives no path has none.
+    """
     found = list(_faults(value, node, path, stored))
     return [] if stored is not None and stored.equal() else found
 
@@ -136,8 +139,6 @@ def _object_faults(value: dict[str, Json], node: Node, path: str, stored: Correl
     if node.max_properties is not None and len(value) > node.max_properties:
         yield _too_many(path, len(value), node.max_properties)
     for name, item in value.items():
-        if not path and name in METADATA:
-            continue
         if (child := node.child(name)) is not None:
             correlated = stored.key(name) if stored is not None else None
             yield from schema_faults(item, child, f"{path}.{name}".lstrip("."), correlated)
@@ -188,7 +189,7 @@ def _number_faults(value: float, node: Node, path: str) -> Iterator[Cause]:
     if node.type == "integer" and not (value == math.trunc(value) and -limit <= value < limit):
         form = f"with format {node.format}" if node.format else "(default format)"
         detail = f"Checked value must be of type integer {form} in {path}"
-        yield Cause("<nil>", "FieldValueInvalid", f'Invalid value: "": {detail}')
+        yield Cause("", "FieldValueInvalid", f'Invalid value: "": {detail}')
     if node.maximum is not None:
         bound = math.trunc(node.maximum) if isinstance(value, int) else float(node.maximum)
         if value > bound or (node.exclusive_maximum and value == bound):

@@ -1,0 +1,46 @@
+"""The judges, ready: the definitions are in force and what the rows update is stored."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.contract.judges import PythonJudge, ServerJudge
+from tests.contract.table import ROWS
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.fixture import control_plane, programs
+
+from dgdr_retune.testing import SimulatedApiServer, transport
+
+__all__ = ["control_plane", "programs"]
+
+SERVED = [row for row in ROWS if not row.validate_alone]
+
+
+@pytest.fixture(scope="session")
+def real(control_plane: ControlPlane) -> Iterator[ServerJudge]:
+    """kube-apiserver."""
+    with control_plane.client() as client:
+        client.headers["Content-Type"] = "application/json"
+        judge = ServerJudge(client)
+        judge.prepare(SERVED)
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def simulated() -> Iterator[ServerJudge]:
+    """The simulated API server."""
+    with httpx.Client(base_url="http://simulated", transport=transport(SimulatedApiServer())) as client:
+        client.headers["Content-Type"] = "application/json"
+        judge = ServerJudge(client)
+        judge.prepare(SERVED)
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def python() -> PythonJudge:
+    """`validate()`."""
+    return PythonJudge()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"contract table: {len(ROWS)} rows, {len(SERVED)} of them for API servers too")
