@@ -10,7 +10,7 @@ INT64_MAX: Final = 2**53 - 1
 """Counters are int64 on the wire and bounded by the largest whole double: an API server holds bounds as doubles."""
 
 NUMBER_MAX: Final = 10**9
-"""Numbers with a fraction stay below 1e9: larger ones mean a wrong unit, and every whole one stays exact as a double."""
+"""Numbers with a fraction end at 1e9: larger ones mean a wrong unit, and a whole one is exact as a double."""
 
 MAX_CANDIDATES: Final = 100
 """Upper bound of `recommendation.maxCandidates`: a planner's shard has at most 100 points and asks for each of them."""

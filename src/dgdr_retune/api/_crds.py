@@ -12,6 +12,7 @@ CRD_OWNER_LABEL: Final = "retune.dgdr.nvidia.com/crd-of"
 """Says whose CRD it is: Helm overwrites `app.kubernetes.io/managed-by`, so that label cannot."""
 CRD_OWNER: Final = "dgdr-retune"
 
+
 def custom_resource_definition(kind: Kind) -> dict[str, Any]:
     """The manifest of a kind's CRD: v1beta2 alone, served and stored."""
     return {

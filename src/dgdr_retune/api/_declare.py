@@ -123,31 +123,30 @@ class ApiModel(BaseModel):
             or REQUIRED in fields[name].metadata
             or (name in self.model_fields_set and value is not None)
         }
-        return {self._wire(name): canonical(_stored(value)) for name, value in kept.items()}
+        return {
+            (fields[name].alias or name) if name in fields else name: canonical(_stored(value))
+            for name, value in kept.items()
+        }
 
     def written(self) -> dict[str, Any]:
         """The JSON object for a create or an update.
 
         Errors: `UnknownFieldsError` where a field is not of this API.
         """
-        if unknown := tuple(self._unknown("")):
+        if unknown := tuple(_unknown(self, "")):
             raise UnknownFieldsError(unknown)
         return self.stored()
 
-    @classmethod
-    def _wire(cls, name: str) -> str:
-        field = cls.model_fields.get(name)
-        return name if field is None or field.alias is None else field.alias
 
-    def _unknown(self, path: str) -> list[str]:
-        found = [] if self.open_ended else [f"{path}{name}" for name in self.model_extra or {}]
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            for index, item in enumerate(value if isinstance(value, list) else [value]):
-                if isinstance(item, ApiModel):
-                    position = f"[{index}]" if isinstance(value, list) else ""
-                    found += item._unknown(f"{path}{self._wire(name)}{position}.")
-        return found
+def _unknown(model: ApiModel, path: str) -> list[str]:
+    found = [] if model.open_ended else [f"{path}{name}" for name in model.model_extra or {}]
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        for index, item in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(item, ApiModel):
+                position = f"[{index}]" if isinstance(value, list) else ""
+                found += _unknown(item, f"{path}{field.alias}{position}.")
+    return found
 
 
 def _stored(value: Any) -> Any:

@@ -24,10 +24,10 @@ Generator = Literal["aic", "direct"]
 RANGE_NEEDS_PARETO = Rule(
     cel=(
         "!has(self.workload) || !has(self.workload.static) || !has(self.workload.static.kvLoadRatio)"
-        " || self.workload.static.kvLoadRatio.size() < 2 || (has(self.objective) && self.objective.mode == 'Pareto')"
+        " || self.workload.static.kvLoadRatio.size() <= 1 || (has(self.objective) && self.objective.mode == 'Pareto')"
     ),
     holds=lambda spec: (
-        len(spec.get("workload", {}).get("static", {}).get("kvLoadRatio", ())) < 2
+        len(spec.get("workload", {}).get("static", {}).get("kvLoadRatio", ())) <= 1
         or spec.get("objective", {}).get("mode") == "Pareto"
     ),
     message="a range of kvLoadRatio needs objective mode Pareto: give one value",
@@ -94,7 +94,9 @@ class RequestSpec(ApiModel):
         unique("name each backend once"),
     ]
     """The engines to consider."""
-    image: Annotated[str | None, OPTIONAL, Field(min_length=1, max_length=1024, examples=["registry.example/planner:1.7.0"])] = None
+    image: Annotated[
+        str | None, OPTIONAL, Field(min_length=1, max_length=1024, examples=["registry.example/planner:1.7.0"])
+    ] = None
     """The sweeper's image; without it the operator's configuration says which."""
     hardware: Annotated[Hardware, REQUIRED]
     """What a candidate runs on."""

@@ -1,4 +1,4 @@
-"""Rules that a schema's types and bounds cannot state: one declaration gives the CEL rule, the Python check, the message.
+"""Rules that a schema's types and bounds cannot state: one declaration gives the CEL rule, the check and the message.
 
 Each factory below is one kind of rule. Its CEL text and its Python predicate stand side by side and nowhere else; the
 contract table (tests/contract) holds a row on each side of every rule, judged by a real API server and by Python.
@@ -53,7 +53,9 @@ class TransitionRule:
 def matches(pattern: str, message: str) -> Rule:
     """The whole string matches; `pattern` is written for RE2 and Python alike and carries no anchors."""
     compiled = re.compile(pattern)
-    return Rule(cel=f"self.matches(r'^(?:{pattern})$')", holds=lambda text: bool(compiled.fullmatch(text)), message=message)
+    return Rule(
+        cel=f"self.matches(r'^(?:{pattern})$')", holds=lambda text: bool(compiled.fullmatch(text)), message=message
+    )
 
 
 def unique(message: str) -> Rule:
@@ -87,9 +89,7 @@ def alone_or_all_of(alone: str, others: tuple[str, ...]) -> Rule:
     )
 
 
-def when(
-    field: str, is_: str, *, message: str, requires: tuple[str, ...] = (), forbids: tuple[str, ...] = ()
-) -> Rule:
+def when(field: str, is_: str, *, message: str, requires: tuple[str, ...] = (), forbids: tuple[str, ...] = ()) -> Rule:
     """While the enum field has this value, some fields must be set and others must not be."""
     terms = [f"has(self.{name})" for name in requires] + [f"!has(self.{name})" for name in forbids]
     return Rule(

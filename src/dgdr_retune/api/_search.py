@@ -38,7 +38,11 @@ class Objective(ApiModel):
 
     rules = (
         when(
-            "mode", "Optimize", requires=("metric",), forbids=("metrics",), message="mode Optimize takes metric, not metrics"
+            "mode",
+            "Optimize",
+            requires=("metric",),
+            forbids=("metrics",),
+            message="mode Optimize takes metric, not metrics",
         ),
         when("mode", "Pareto", forbids=("metric",), message="mode Pareto takes metrics, not metric"),
     )

@@ -12,6 +12,8 @@ from pydantic_core import PydanticUndefined
 from dgdr_retune.api._declare import ApiModel, Defaulting, Free, ListMap, Presence
 from dgdr_retune.api._rules import Rule, TransitionRule
 
+Rules = tuple[Rule | TransitionRule, ...]
+
 
 @frozen
 class Scalar:
@@ -24,28 +26,28 @@ class Scalar:
     minimum: int | None = None
     above: int | None = None
     maximum: int | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: Rules = ()
 
 
 @frozen
 class FreeObject:
     """An object with any content."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: Rules = ()
 
 
 @frozen
 class FreeValue:
     """An item of a list of anything."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: Rules = ()
 
 
 @frozen
 class StringMap:
     """Strings by name."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: Rules = ()
 
 
 @frozen
@@ -56,12 +58,12 @@ class List:
     min_length: int | None = None
     max_length: int | None = None
     key: str | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: Rules = ()
 
 
 @frozen
 class Field:
-    """A field of an object. `default` is what a server fills in, None for nothing; `crd_alone` keeps admission off it."""
+    """A field of an object. `default` is what is filled in, None for nothing; with `crd_alone` not by admission."""
 
     name: str
     shape: "Shape"
@@ -79,7 +81,7 @@ class Object:
     fields: tuple[Field, ...]
     description: str
     open_ended: bool
-    rules: tuple[Rule | TransitionRule, ...]
+    rules: Rules
     by_name: dict[str, Field] = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -134,22 +136,29 @@ def _shape(annotation: Any, metadata: list[Any]) -> Shape:
     if origin in (Union, types.UnionType):
         (inner,) = [each for each in get_args(annotation) if each is not type(None)]
         return _shape(inner, metadata)
-    rules = tuple(each for each in metadata if isinstance(each, Rule))
+    bare = _free(metadata) or _typed(annotation)
+    return evolve(
+        bare, **_bounds(metadata), rules=(*bare.rules, *(each for each in metadata if isinstance(each, Rule)))
+    )
+
+
+def _free(metadata: list[Any]) -> Shape | None:
     if Free.OBJECT in metadata:
-        return FreeObject(rules=rules)
-    if Free.OBJECTS in metadata:
-        return List(item=FreeValue(), rules=rules, **_bounds(metadata))
+        return FreeObject()
+    return List(item=FreeValue()) if Free.OBJECTS in metadata else None
+
+
+def _typed(annotation: Any) -> Shape:
+    origin = get_origin(annotation)
     if origin is Literal:
-        return Scalar(type="string", enum=get_args(annotation), rules=rules)
+        return Scalar(type="string", enum=get_args(annotation))
     if origin is list:
-        key = next((each.key for each in metadata if isinstance(each, ListMap)), None)
-        return List(item=_shape(get_args(annotation)[0], []), key=key, rules=rules, **_bounds(metadata))
-    if annotation == dict[str, str]:
-        return StringMap(rules=rules)
-    if isinstance(annotation, type) and issubclass(annotation, ApiModel):
-        shape = shape_of(annotation)
-        return evolve(shape, rules=(*shape.rules, *rules))
-    return Scalar(type=_SCALARS[annotation], rules=rules, **_bounds(metadata))
+        return List(item=_shape(get_args(annotation)[0], []))
+    if origin is dict:
+        return StringMap()
+    if issubclass(annotation, ApiModel):
+        return shape_of(annotation)
+    return Scalar(type=_SCALARS[annotation])
 
 
 def _bounds(metadata: list[Any]) -> dict[str, Any]:
@@ -166,4 +175,6 @@ def _bounds(metadata: list[Any]) -> dict[str, Any]:
                 found["above"] = each.gt
             case bounds.Le():
                 found["maximum"] = each.le
+            case ListMap():
+                found["key"] = each.key
     return found

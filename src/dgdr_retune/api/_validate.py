@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._fill import filled, pruned
 from dgdr_retune.api._json import JsonValueError, canonical
-from dgdr_retune.api._kinds import KINDS, Kind
-from dgdr_retune.api._object import API_VERSION
+from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._ratchet import ABSENT, stored_field, stored_item, unchanged
 from dgdr_retune.api._rules import Rule, TransitionRule
 from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape, StringMap
@@ -60,18 +59,10 @@ class Fault:
         return f"{self.path}: {self.detail}" if self.path else self.detail
 
 
-@frozen
-class Verdict:
-    """Whether an object may be stored: it may if there are no errors. All in the order of the object's fields."""
-
-    errors: tuple[Fault, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
-
-
-def structural_verdict(
+def structural_faults(
     kind: Kind, new: Json, old: Json = None, *, subresource: Subresource = "", strict: bool = True
-) -> Verdict:
-    """What an API server with our CRD of this kind says.
+) -> tuple[Fault, ...]:
+    """What an API server with our CRD of this kind finds, in the order of the object's fields.
 
     Args:
         kind: of the object.
@@ -84,7 +75,7 @@ def structural_verdict(
         canonical(new)
         canonical(old)
     except JsonValueError as error:
-        return Verdict((Fault("", str(error)),))
+        return (Fault("", str(error)),)
     shape = kind.shape
     kept = pruned(shape, new)
     unknown = tuple(Fault(path, f'unknown field "{path}"') for path in kept.unknown) if strict else ()
@@ -95,8 +86,7 @@ def structural_verdict(
         # once two items of one key are stored, a server lets every update pass that has such items
         duplicates = _duplicates(faults)
         faults = tuple(evolve(each, stored=each.stored or each in duplicates) for each in faults)
-    warnings = tuple(f"{each} (stored like this before; left as it is)" for each in faults if each.stored)
-    return Verdict(unknown + tuple(each for each in faults if not each.stored), warnings)
+    return unknown + faults
 
 
 def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subresource) -> tuple[Fault, ...]:
@@ -137,7 +127,7 @@ def _own_and_below(shape: Shape, value: Json, old: Json, path: str) -> Iterator[
                 yield from _faults(Scalar(type="string"), item, stored_field(old, name), f"{path}.{name}")
         case Scalar(), _:
             yield from _scalar_faults(shape, value, path)
-        case (Object() | FreeObject() | StringMap()), _ if not isinstance(value, dict):
+        case ((Object() | FreeObject() | StringMap()), _) if not isinstance(value, dict):
             yield _wrong_type(path, "object", value)
         case List(), _:
             yield _wrong_type(path, "array", value)

@@ -43,8 +43,10 @@ class StaticWorkload(ApiModel):
     """Requests per second, with random gaps."""
     concurrency: Annotated[Count | None, OPTIONAL, Field(examples=[10])] = None
     """Requests in flight at any time."""
-    kv_load_ratio: Annotated[list[Positive] | None, OPTIONAL, Field(min_length=1, max_length=2, examples=[[0.8]])] = None
-    """Share of the KV cache that is kept filled; two values, with objective mode Pareto alone, are the ends of a range."""
+    kv_load_ratio: Annotated[list[Positive] | None, OPTIONAL, Field(min_length=1, max_length=2, examples=[[0.8]])] = (
+        None
+    )
+    """Share of the KV cache that is kept filled; two values are a range, for objective mode Pareto alone."""
 
 
 class ClaimSource(ApiModel):
