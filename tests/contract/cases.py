@@ -94,6 +94,7 @@ def positive(base: Json, path: str) -> Iterator[Case]:
 
 def enum(base: Json, path: str, values: tuple[str, ...], wrong: tuple[str, ...]) -> Iterator[Case]:
     """One of some strings."""
+    yield Case(f"{path}:type", "string", put(base, path, values[0]))
     for value in values:
         yield Case(f"{path}:enum", value, put(base, path, value))
     for value in wrong:

@@ -299,7 +299,7 @@ def _aisimulate() -> Iterator[Case]:
         "": {},
     }
     yield Case(f"{patch}:free", "null and any content are kept", put(STATIC, patch, anything))
-    yield Case("v1beta1:free", "not set", STATIC)
+    yield Case("v1beta1:type", "null, which is not set", put(STATIC, "v1beta1", None))
     message = "this API serves v1beta2 alone"
     yield Case(f"v1beta1:{message}", "not set", STATIC)
     yield Case(f"v1beta1:{message}", "envelope beside fields", put(STATIC, "v1beta1", {"a": 1}), message, "v1beta1")

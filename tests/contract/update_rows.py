@@ -48,7 +48,7 @@ def immutable(kind: Kind, note: str, old: Json, new: Json, *, refused: bool = Tr
         f"immutable: {note}",
         old,
         new,
-        constraint=":spec is immutable",
+        constraint="spec:spec is immutable",
         refused="spec is immutable" if refused else "",
         field="spec" if refused else "",
         **more,

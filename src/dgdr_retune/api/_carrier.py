@@ -21,7 +21,7 @@ class ConversionError(ValueError):
     reason: Final = "MixedVersions"
 
     def __init__(self, part: str, envelope: str) -> None:
-        super().__init__(f"{part} holds {part}.{envelope} beside fields of its own: keep either the one or the others")
+        super().__init__(f"{part}.{envelope} must be an object, stand alone in {part} and hold no envelope itself")
         self.part = part
 
 
