@@ -3,6 +3,7 @@
 from dgdr_retune.api._admission import Verdict, default, kind_of, validate
 from dgdr_retune.api._candidate import Candidate, CandidateSpec, CandidateStatus
 from dgdr_retune.api._carrier import ConversionError, is_carrier, to_v1beta1, to_v1beta2
+from dgdr_retune.api._choices import DEFAULT_STOP_REQUESTS, SEED, TRACE_DIRECTORY
 from dgdr_retune.api._conditions import (
     ACCEPTED,
     COMPLETED,
@@ -65,6 +66,7 @@ __all__ = [
     "CRD_OWNER",
     "CRD_OWNER_LABEL",
     "DEADLINE_ANNOTATION",
+    "DEFAULT_STOP_REQUESTS",
     "DGD_LABEL",
     "DGD_UID_ANNOTATION",
     "EVALUATED",
@@ -83,8 +85,10 @@ __all__ = [
     "RUN",
     "RUN_FAILURE_ANNOTATION",
     "RUN_UID_LABEL",
+    "SEED",
     "SHARD_ANNOTATION",
     "SPEC_DIGEST_ANNOTATION",
+    "TRACE_DIRECTORY",
     "VERSION",
     "WINDOW_END_ANNOTATION",
     "AiSimulate",
