@@ -12,8 +12,7 @@ import yaml
 from attrs import frozen
 from tests.contract.row import Row
 
-from dgdr_retune.api import KINDS, Kind
-from dgdr_retune.api._validate import structural_verdict
+from dgdr_retune.api import KINDS, Kind, validate
 from dgdr_retune.testing._json import decode
 
 Json = Any
@@ -166,7 +165,7 @@ class PythonJudge:
     def ask(self, row: Row) -> Answer:
         """The answer to a row."""
         subresource = "status" if row.operation == "update status" else ""
-        verdict = structural_verdict(row.kind, row.object, row.old, subresource=subresource, strict=row.strict)
+        verdict = validate(row.object, row.old, subresource=subresource, strict=row.strict)
         return Answer(
             accepted=not verdict.errors,
             message="; ".join(map(str, verdict.errors)) or "; ".join(verdict.warnings),

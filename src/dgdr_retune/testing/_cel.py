@@ -19,6 +19,11 @@ from dgdr_retune.testing._schema import Node, UnsupportedSchemaError
 _UNREADABLE: Final = b"a value that is not of its field's type"
 """What CEL sees there: no operation accepts it and nothing equals it."""
 
+
+class _WholeFloat(int):
+    """A number that was sent as 1.0 where an integer is declared: no rule can read it."""
+
+
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {"string": (str,), "boolean": (bool,), "integer": (int,)}
 _VARIABLES: Final = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN}
 
@@ -75,8 +80,8 @@ def evaluate(expression: str, variables: Mapping[str, Json]) -> Json:
 def holds(expression: str, variables: Mapping[str, Any]) -> bool:
     """Whether a rule holds.
 
-    A field whose value cannot be read (1.0 where an integer is declared) makes the rule fail wherever it is looked at,
-    be it only for its presence: so the rule is asked with it and without it, and both must agree.
+    A field that was sent as 1.0 where an integer is declared makes the rule fail wherever it is looked at, be it only
+    for its presence: so the rule is asked with it, as an integer, and without it, and both must agree.
 
     Raises:
         CelError: the rule cannot be evaluated.
@@ -113,6 +118,8 @@ def _scalar(value: Json, node: Node) -> Any:
         return _time(value)
     if node.type == "number" and type(value) in (int, float):
         return float(value)
+    if node.type == "integer" and isinstance(value, float) and value.is_integer():
+        return _WholeFloat(value)
     kinds = (str, int) if node.int_or_string else _KINDS.get(node.type, ())
     return value if type(value) in kinds else _UNREADABLE
 
@@ -131,15 +138,15 @@ def _holds_unreadable(value: Any) -> bool:
             return any(map(_holds_unreadable, value.values()))
         case list():
             return any(map(_holds_unreadable, value))
-    return value is _UNREADABLE
+    return isinstance(value, _WholeFloat)
 
 
 def _readable(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _readable(item) for name, item in value.items() if item is not _UNREADABLE}
+            return {name: _readable(item) for name, item in value.items() if not isinstance(item, _WholeFloat)}
         case list():
-            return [_readable(item) for item in value if item is not _UNREADABLE]
+            return [_readable(item) for item in value if not isinstance(item, _WholeFloat)]
     return value
 
 

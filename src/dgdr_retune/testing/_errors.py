@@ -50,7 +50,8 @@ class ApiError(Exception):
 
     Attributes:
         code: of HTTP.
-        reason: of the Status: NotFound, AlreadyExists, Conflict, Invalid, BadRequest, Expired, Forbidden and others.
+        reason: of the Status: NotFound, AlreadyExists, Conflict, Invalid, BadRequest, Expired, Forbidden and others;
+            empty for none.
         message: for people.
         causes: which fields are at fault, for Invalid.
         details: more of the Status's details (name, group, kind, uid).
@@ -79,10 +80,16 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
+            **({"reason": self.reason} if self.reason else {}),
             **({"details": details} if details else {}),
         }
+
+
+def invalid_options(kind: str, cause: Cause) -> ApiError:
+    """422: a parameter of the request has a value that is not known."""
+    message = f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
+    return ApiError(422, "Invalid", message, causes=(cause,), details={"group": "meta.k8s.io", "kind": kind})
 
 
 def bad_request(message: str) -> ApiError:

@@ -38,10 +38,10 @@ def transport(server: SimulatedApiServer) -> httpx.MockTransport:
             content_type=sent.headers.get("Content-Type", "").partition(";")[0].strip(),
             body=sent.content,
         )
-        if not request.is_watch:
-            response = answer(server, request)
-            return httpx.Response(response.code, headers=_headers(response), content=encode(response.body))
         try:
+            if not request.asks_for_watch or not server.is_watch(request):
+                response = answer(server, request)
+                return httpx.Response(response.code, headers=_headers(response), content=encode(response.body))
             events = server.watch(request).take()
         except ApiError as error:
             return httpx.Response(error.code, json=error.status())
@@ -78,8 +78,11 @@ async def _handle(server: SimulatedApiServer, sent: web.Request) -> web.StreamRe
         content_type=sent.content_type,
         body=await sent.read(),
     )
-    if request.is_watch:
-        return await _stream(server, sent, request)
+    try:
+        if request.asks_for_watch and server.is_watch(request):
+            return await _stream(server, sent, request)
+    except ApiError as error:
+        return web.json_response(error.status(), status=error.code)
     response = answer(server, request)
     return web.Response(
         status=response.code,
@@ -90,10 +93,7 @@ async def _handle(server: SimulatedApiServer, sent: web.Request) -> web.StreamRe
 
 
 async def _stream(server: SimulatedApiServer, sent: web.Request, request: Request) -> web.StreamResponse:
-    try:
-        watch = server.watch(request)
-    except ApiError as error:
-        return web.json_response(error.status(), status=error.code)
+    watch = server.watch(request)
     stream = web.StreamResponse(headers={"Content-Type": "application/json"})
     await stream.prepare(sent)
     wants_bookmarks = request.query.get("allowWatchBookmarks") in ("1", "true")

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from dgdr_retune.testing._errors import BLOCKING, ApiError, Cause, bad_request
+from dgdr_retune.testing._go import shown
 from dgdr_retune.testing._json import Json, copied, decode, same
-from dgdr_retune.testing._metadata import KNOWN, OWNED_BY_THE_SERVER, metadata_faults, new_finalizer_faults
+from dgdr_retune.testing._metadata import OWNED_BY_THE_SERVER, formed, metadata_faults
 from dgdr_retune.testing._requests import FieldValidation, Target
 from dgdr_retune.testing._resources import Resource
 from dgdr_retune.testing._rules import rule_faults
 from dgdr_retune.testing._schema import drop_nulls, fill_defaults, prune
-from dgdr_retune.testing._validation import Correlation, repeated_items, schema_faults
+from dgdr_retune.testing._validation import Correlation, item_faults, schema_faults
 
 _UNCHECKED = Cause(
     "",
@@ -42,19 +43,17 @@ def shaped(value: Json, target: Target) -> tuple[dict[str, Json], list[str]]:
     resource = target.resource
     if not isinstance(value, dict):
         raise bad_request("the body is no object")
-    if (given := value.get("kind", "")) != resource.kind:
-        raise bad_request(f"{given or 'the kind'} in the data does not match the expected kind ({resource.kind})")
+    if (kind := value.get("kind", "")) != resource.kind:
+        if not kind or not resource.is_custom:
+            raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+        cause = Cause("kind", "FieldValueInvalid", f"Invalid value: {shown(kind)}: must be {resource.kind}")
+        raise invalid(target, [cause], kind=kind)
     if (given := value.get("apiVersion", "")) != resource.api_version:
         raise bad_request(
             f"the API version in the data ({given}) does not match the expected API version ({resource.api_version})"
         )
     value = copied(value)
-    metadata = value.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
-        raise bad_request("metadata is no object")
-    unknown = [f"metadata.{name}" for name in sorted(metadata.keys() - KNOWN)]
-    for name in [*(metadata.keys() - KNOWN), *(name for name, item in metadata.items() if item is None)]:
-        del metadata[name]
+    value["metadata"], unknown = formed(value.get("metadata", {}), resource.kind)
     fill_defaults(value, resource.schema)
     unknown += prune(value, resource.schema)
     drop_nulls(value, resource.schema)
@@ -83,9 +82,9 @@ def prepare_update(new: dict[str, Json], old: dict[str, Json], target: Target) -
     resource = target.resource
     metadata = {name: item for name, item in new["metadata"].items() if name not in OWNED_BY_THE_SERVER}
     metadata |= {name: old["metadata"][name] for name in OWNED_BY_THE_SERVER if name in old["metadata"]}
+    metadata |= {name: old["metadata"][name] for name in ("namespace", "resourceVersion") if name in old["metadata"]}
     if target.subresource == "status":
         kept = {name: item for name, item in old.items() if name != "status"}
-        kept["metadata"] = old["metadata"] | {"resourceVersion": metadata["resourceVersion"]}
         return kept | ({"status": new["status"]} if "status" in new else {})
     result = {**new, "metadata": metadata}
     if resource.has_status:
@@ -106,7 +105,7 @@ def judge(new: dict[str, Json], old: dict[str, Json] | None, target: Target) -> 
     Raises:
         ApiError: 422 with every fault.
     """
-    found = list(_metadata_faults(new, old))
+    found = list(metadata_faults(new["metadata"]))
     schema = target.resource.schema
     stored = Correlation(new, old, schema) if old is not None else None
     if target.subresource == "status":
@@ -117,8 +116,8 @@ def judge(new: dict[str, Json], old: dict[str, Json] | None, target: Target) -> 
             found += [evolve(each, field=f"status.{each.field}".rstrip(".")) for each in below]
     else:
         found += schema_faults(new, schema, "", stored)
-    if old is None or not any(repeated_items(old, schema, "")):
-        found += repeated_items(new, schema, "")
+    if old is None or not any(item_faults(old, schema, "")):
+        found += item_faults(new, schema, "")
     if any(each.reason in BLOCKING for each in found):
         found.append(_UNCHECKED)
     else:
@@ -127,17 +126,11 @@ def judge(new: dict[str, Json], old: dict[str, Json] | None, target: Target) -> 
         raise invalid(target, found)
 
 
-def _metadata_faults(new: dict[str, Json], old: dict[str, Json] | None) -> Iterable[Cause]:
-    yield from metadata_faults(new["metadata"])
-    if old is not None:
-        yield from new_finalizer_faults(new["metadata"], old["metadata"])
-
-
-def invalid(target: Target, causes: Iterable[Cause]) -> ApiError:
-    """422: the faults of an object, each once."""
+def invalid(target: Target, causes: Iterable[Cause], kind: str = "") -> ApiError:
+    """422: the faults of an object, each once; ``kind`` where it is not the resource's."""
     found = tuple(dict.fromkeys(evolve(each, field=each.field or "<nil>") for each in causes))
     listed = ", ".join(f"{each.field}: {each.message}" for each in found)
-    resource = target.resource
+    resource = evolve(target.resource, kind=kind or target.resource.kind)
     return ApiError(
         422,
         "Invalid",

@@ -28,7 +28,7 @@ def list_objects(store: Store, scope: Scope, target: Target, request: Request) -
         if key > start and scope.selects(value)
     ]
     page = found[:limit] if limit and query.get("resourceVersion") != "0" else found
-    metadata: Json = {"resourceVersion": str(revision)}
+    metadata: Json = {"resourceVersion": str(revision), **({"continue": ""} if target.resource.is_custom else {})}
     if len(page) < len(found):
         metadata["continue"] = _token(revision, page[-1][0])
         if not query.get("labelSelector") and not query.get("fieldSelector"):
@@ -99,7 +99,8 @@ def _moment(store: Store, request: Request) -> tuple[int, Key]:
         return revision, start
     asked = _number(request.query, "resourceVersion")
     if asked > store.revision:
-        raise ApiError(504, "Timeout", f"Too large resource version: {asked}, current: {store.revision}")
+        message = f"Timeout: Too large resource version: {asked}, current: {store.revision}"
+        raise ApiError(504, "Timeout", message, details={"retryAfterSeconds": 1})
     if request.query.get("resourceVersionMatch") == "Exact":
         store.writes_after(asked)
         return asked, Key("", "", "")

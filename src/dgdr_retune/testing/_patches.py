@@ -51,7 +51,7 @@ def _operated(value: Json, operations: Sequence[Json]) -> Json:
     document = {"": value}  # so that the whole value has a parent too
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-            raise bad_request("an operation of a JSON patch is an object with `op` and `path`")
+            raise _refused("an operation is an object with `op` and `path`")
         _apply(document, operation)
     return document[""]
 

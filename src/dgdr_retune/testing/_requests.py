@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from attrs import field, frozen
 
-from dgdr_retune.testing._errors import ApiError, bad_request
+from dgdr_retune.testing._errors import ApiError, Cause, invalid_options
 from dgdr_retune.testing._json import Json
 from dgdr_retune.testing._resources import Resource
 from dgdr_retune.testing._store import Key
@@ -35,15 +35,23 @@ class Request:
 
     @property
     def dry_run(self) -> bool:
-        """Whether everything is to be done but the write."""
-        return self.query.get("dryRun") == "All"
+        """Whether everything is to be done but the write.
+
+        Raises:
+            ApiError: 422, there is no such dry run.
+        """
+        given = self.query.get("dryRun", "")
+        if given not in ("", "All"):
+            message = f'Unsupported value: ["{given}"]: supported values: "All"'
+            raise invalid_options(self._options, Cause("dryRun", "FieldValueNotSupported", message))
+        return given == "All"
 
     @property
     def field_validation(self) -> FieldValidation:
         """What happens to unknown and repeated fields.
 
         Raises:
-            ApiError: 400, there is no such mode.
+            ApiError: 422, there is no such mode.
         """
         match self.query.get("fieldValidation", ""):
             case "Strict" | "Ignore" as mode:
@@ -51,12 +59,20 @@ class Request:
             case "" | "Warn":
                 return "Warn"
             case other:
-                raise bad_request(f'fieldValidation: Unsupported value: "{other}"')
+                message = f'Unsupported value: "{other}": supported values: "", "Ignore", "Strict", "Warn"'
+                raise invalid_options(self._options, Cause("fieldValidation", "FieldValueNotSupported", message))
 
     @property
-    def is_watch(self) -> bool:
-        """Whether the answer is a stream."""
+    def asks_for_watch(self) -> bool:
+        """Whether the answer is a stream, if the path is that of a list."""
         return self.method == "GET" and self.query.get("watch") in ("1", "true")
+
+    @property
+    def _options(self) -> str:
+        """What its parameters are called in messages."""
+        return {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(
+            self.method, "DeleteOptions"
+        )
 
 
 @frozen
@@ -134,12 +150,23 @@ def not_found(target: Target) -> ApiError:
     )
 
 
-def conflict(target: Target, detail: str) -> ApiError:
-    """409: the object is not what the request says it is."""
+def already_exists(target: Target) -> ApiError:
+    """409: the name is taken."""
+    resource = target.resource
+    return ApiError(
+        409,
+        "AlreadyExists",
+        f'{resource.qualified} "{target.name}" already exists',
+        details={"name": target.name, "group": resource.group, "kind": resource.plural},
+    )
+
+
+def conflict(target: Target, detail: str, named: str = "") -> ApiError:
+    """409: the object is not what the request says it is; ``named`` where the message does not name the resource."""
     resource = target.resource
     return ApiError(
         409,
         "Conflict",
-        f'Operation cannot be fulfilled on {resource.qualified} "{target.name}": {detail}',
+        f'Operation cannot be fulfilled on {named or resource.qualified} "{target.name}": {detail}',
         details={"name": target.name, "group": resource.group, "kind": resource.plural},
     )

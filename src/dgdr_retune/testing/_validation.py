@@ -202,24 +202,38 @@ def _number_faults(value: float, node: Node, path: str) -> Iterator[Cause]:
             yield _invalid(path, value, f"{path} in body should be {form} {shown(bound)}")
 
 
-def repeated_items(value: Json, node: Node, path: str) -> Iterator[Cause]:
-    """The items of lists of type set or map that are there twice."""
+def item_faults(value: Json, node: Node, path: str) -> Iterator[Cause]:
+    """What is wrong with the items of lists of type set or map as such: they are there twice, or have no keys."""
     match value:
         case dict():
             for name, item in value.items():
                 if (child := node.child(name)) is not None:
-                    yield from repeated_items(item, child, f"{path}.{name}".lstrip("."))
+                    yield from item_faults(item, child, f"{path}.{name}".lstrip("."))
         case list():
-            seen: dict[object, int] = {}
-            for index, item in enumerate(value):
-                if node.list_type in ("set", "map"):
-                    key = json.dumps(item) if node.list_type == "set" else list_key(item, node.list_keys)
-                    seen[key] = seen.get(key, 0) + 1
-                    if seen[key] == 2:  # noqa: PLR2004 - each repetition is said once
-                        names = item if node.list_type == "set" else {each: item.get(each) for each in node.list_keys}
-                        yield Cause(f"{path}[{index}]", "FieldValueDuplicate", f"Duplicate value: {shown(names)}")
-                if node.items is not None:
-                    yield from repeated_items(item, node.items, f"{path}[{index}]")
+            if node.list_type == "set":
+                yield from _repeated([json.dumps(item) for item in value], value, path)
+            if node.list_type == "map":
+                yield from _map_faults(value, node, path)
+            if node.items is not None:
+                for index, item in enumerate(value):
+                    yield from item_faults(item, node.items, f"{path}[{index}]")
+
+
+def _map_faults(items: list[Json], node: Node, path: str) -> Iterator[Cause]:
+    for index, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            yield _invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
+            return
+    keys = [list_key(item, node.list_keys) for item in items]
+    named = [{name: item[name] for name in node.list_keys if name in item} if item else {} for item in items]
+    yield from _repeated(keys, named, path)
+
+
+def _repeated(keys: Sequence[object], named: Sequence[Json], path: str) -> Iterator[Cause]:
+    """The items whose key comes for the second time."""
+    for index, key in enumerate(keys):
+        if keys[:index].count(key) == 1:
+            yield Cause(f"{path}[{index}]", "FieldValueDuplicate", f"Duplicate value: {shown(named[index])}")
 
 
 def _invalid(path: str, value: Json, detail: str, reason: FieldReason = "FieldValueInvalid") -> Cause:

@@ -64,7 +64,7 @@ class Watch:
 
     def bookmark(self, *, ends_initial_events: bool = False) -> Event:
         """How far the client has seen."""
-        metadata: Json = {"resourceVersion": str(self._revision), "creationTimestamp": None}
+        metadata: Json = {"resourceVersion": str(self._revision)}
         if ends_initial_events:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         return {"type": "BOOKMARK", "object": {**self._blank, "metadata": metadata}}
