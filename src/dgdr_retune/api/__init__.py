@@ -17,7 +17,7 @@ from dgdr_retune.api._conditions import (
     merge_condition,
     timestamp,
 )
-from dgdr_retune.api._crds import CRD_OWNER, CRD_OWNER_LABEL, custom_resource_definition
+from dgdr_retune.api._crds import CRD_OWNER, CRD_OWNER_LABEL, crd_text, custom_resource_definition
 from dgdr_retune.api._declare import ApiModel, InvalidObjectError, UnknownFieldsError
 from dgdr_retune.api._json import MAX_DEPTH, JsonValueError, canonical, canonical_json
 from dgdr_retune.api._kinds import CANDIDATE, KINDS, REQUEST, RUN, Kind
@@ -142,6 +142,7 @@ __all__ = [
     "canonical",
     "canonical_json",
     "claim_finalizer",
+    "crd_text",
     "custom_resource_definition",
     "default",
     "finalizer_run_uid",

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import yaml
+
 from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._object import GROUP, VERSION
@@ -41,6 +43,11 @@ def custom_resource_definition(kind: Kind) -> dict[str, Any]:
             ],
         },
     }
+
+
+def crd_text(kind: Kind) -> str:
+    """The manifest of a kind's CRD as YAML, the same bytes every time."""
+    return yaml.safe_dump(custom_resource_definition(kind), sort_keys=False, width=120, allow_unicode=True)
 
 
 def _root(shape: Object) -> dict[str, Any]:
