@@ -86,7 +86,7 @@ async def _present(api: ApiextensionsV1Api, name: str) -> _Present | None:
 
 async def _in_force(api: ApiextensionsV1Api, name: str) -> bool:
     status = (await api.read_custom_resource_definition(name)).status
-    conditions = {each.type: each for each in (status.conditions if status and status.conditions else ())}
+    conditions = {each.type: each for each in (status.conditions or ())}
     names = conditions.get("NamesAccepted")
     if names is not None and names.status == "False":
         raise NamesTakenError(f"{name} is applied, but another definition has its names: {names.message}")

@@ -127,6 +127,7 @@ def _underlay(spec: RequestSpec) -> dict[str, Json]:
             "model": spec.model_ref.name,
             "hardware": spec.hardware.gpu.sku,
             "backend": spec.backends[0] if len(spec.backends) == 1 else {"choices": spec.backends},
+            **_workers(spec.aisimulate.input_overrides or {}),
         },
         **_evaluation(spec.objective.sla),
         "optimization": {
@@ -163,6 +164,17 @@ def _load(static: StaticWorkload) -> dict[str, Json]:
     if static.request_rate is not None:
         return {"type": "poisson", "requests_per_second": static.request_rate}
     return {"type": "concurrency", "concurrency": static.concurrency}
+
+
+def _workers(overrides: dict[str, Json]) -> dict[str, Json]:
+    """Workers by AISimulate's own defaults, of both modes that it searches unless told otherwise.
+
+    It wants those of each mode named and refuses any others, so overrides that name a mode or workers name them all.
+    """
+    engine = overrides.get("engine")
+    if isinstance(engine, dict) and ("mode" in engine or "workers" in engine):
+        return {}
+    return {"workers": {"aggregated": {}, "prefill": {}, "decode": {}}}
 
 
 def _evaluation(sla: Sla | None) -> dict[str, Json]:
