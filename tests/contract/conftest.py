@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.contract.judges import PythonJudge, ServerJudge
+from tests.contract.generator import updates
+from tests.contract.judges import PythonJudge, ServerJudge, definitions
 from tests.contract.table import ROWS
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.fixture import control_plane, programs
@@ -14,6 +15,7 @@ from dgdr_retune.testing import SimulatedApiServer, transport
 __all__ = ["control_plane", "programs"]
 
 SERVED = [row for row in ROWS if not row.validate_alone]
+STORED_UPDATES = updates(count=200, seed=20261001)
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +24,7 @@ def real(control_plane: ControlPlane) -> Iterator[ServerJudge]:
     with control_plane.client() as client:
         client.headers["Content-Type"] = "application/json"
         judge = ServerJudge(client)
-        judge.prepare(SERVED)
+        judge.prepare([*SERVED, *STORED_UPDATES], definitions())
         yield judge
 
 
@@ -32,7 +34,7 @@ def simulated() -> Iterator[ServerJudge]:
     with httpx.Client(base_url="http://simulated", transport=transport(SimulatedApiServer())) as client:
         client.headers["Content-Type"] = "application/json"
         judge = ServerJudge(client)
-        judge.prepare(SERVED)
+        judge.prepare([*SERVED, *STORED_UPDATES], definitions())
         yield judge
 
 

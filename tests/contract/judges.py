@@ -3,7 +3,7 @@
 import copy
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from attrs import frozen
 from tests.contract.row import Row
 
 from dgdr_retune.api import KINDS, Kind, validate
-from dgdr_retune.testing._json import decode
+from dgdr_retune.testing._json import decode, stored
 
 Json = Any
 
@@ -74,14 +74,14 @@ class ServerJudge:
         self.client = client
         self._stored: dict[str, tuple[str, Json]] = {}
 
-    def prepare(self, rows: Iterable[Row]) -> None:
-        """Store what the rows update, under a looser definition where ours would refuse it; leave ours in force."""
+    def prepare(self, rows: Iterable[Row], ours: Sequence[Json]) -> None:
+        """Store what the rows update, under looser definitions where ours would refuse it; leave ours in force."""
         rows = [row for row in rows if row.old is not None]
-        for definition in map(loosened, definitions()):
-            self.install(definition)
+        for definition in ours:
+            self.install(loosened(definition))
         self.wait_until(refuses_nonsense=False)
         self._store(row for row in rows if row.loose)
-        for definition in definitions():
+        for definition in ours:
             self.install(definition)
         self.wait_until(refuses_nonsense=True)
         self._store(row for row in rows if not row.loose)
@@ -165,7 +165,7 @@ class PythonJudge:
     def ask(self, row: Row) -> Answer:
         """The answer to a row."""
         subresource = "status" if row.operation == "update status" else ""
-        verdict = validate(row.object, row.old, subresource=subresource, strict=row.strict)
+        verdict = validate(row.object, stored(row.old), subresource=subresource, strict=row.strict)
         return Answer(
             accepted=not verdict.errors,
             message="; ".join(map(str, verdict.errors)) or "; ".join(verdict.warnings),

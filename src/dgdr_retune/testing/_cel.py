@@ -1,30 +1,17 @@
-"""The rules of a schema, asked of the official CEL runtime.
-
-The values are handed over as kube-apiserver types them: an integer field as int, a number field as double, a time as a
-timestamp; what the schema does not describe takes part in comparisons and in nothing else.
-"""
+"""The official CEL runtime."""
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
-from dgdr_retune.testing._json import Json, encode
+from dgdr_retune.testing._json import Json
 from dgdr_retune.testing._schema import Node, UnsupportedSchemaError
 
-_UNREADABLE: Final = b"a value that is not of its field's type"
-"""What CEL sees there: no operation accepts it and nothing equals it."""
-
-
-class _WholeFloat(int):
-    """A number that was sent as 1.0 where an integer is declared: no rule can read it."""
-
-
-_KINDS: Final[Mapping[str, tuple[type, ...]]] = {"string": (str,), "boolean": (bool,), "integer": (int,)}
 _VARIABLES: Final = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN}
 
 
@@ -77,77 +64,9 @@ def evaluate(expression: str, variables: Mapping[str, Json]) -> Json:
     return result.plain_value()
 
 
-def holds(expression: str, variables: Mapping[str, Any]) -> bool:
-    """Whether a rule holds.
-
-    A field that was sent as 1.0 where an integer is declared makes the rule fail wherever it is looked at, be it only
-    for its presence: so the rule is asked with it, as an integer, and without it, and both must agree.
-
-    Raises:
-        CelError: the rule cannot be evaluated.
-    """
-    result = evaluate(expression, variables) is True
-    if any(map(_holds_unreadable, variables.values())):
-        readable = {name: _readable(value) for name, value in variables.items()}
-        if (evaluate(expression, readable) is True) is not result:
-            raise CelError("invalid data, expected int, got float64")
-    return result
-
-
 def pattern_matches(pattern: str, text: str) -> bool:
     """Whether an RE2 pattern matches somewhere in a text."""
     return bool(evaluate("self.matches(oldSelf)", {"self": text, "oldSelf": pattern}))
-
-
-def typed(value: Json, node: Node | None) -> Any:
-    """A value as a rule sees it by its schema."""
-    if node is None or (node.type == "" and not node.int_or_string):
-        return encode(value).decode()
-    match value:
-        case dict() if node.type == "object":
-            return {name: typed(item, node.child(name)) for name, item in value.items()}
-        case list() if node.type == "array":
-            return [typed(item, node.items) for item in value]
-    return _scalar(value, node)
-
-
-def _scalar(value: Json, node: Node) -> Any:
-    if value is None and node.nullable:
-        return None
-    if node.type == "string" and node.format == "date-time" and isinstance(value, str):
-        return _time(value)
-    if node.type == "number" and type(value) in (int, float):
-        return float(value)
-    if node.type == "integer" and isinstance(value, float) and value.is_integer():
-        return _WholeFloat(value)
-    kinds = (str, int) if node.int_or_string else _KINDS.get(node.type, ())
-    return value if type(value) in kinds else _UNREADABLE
-
-
-def _time(text: str) -> Any:
-    try:
-        moment = datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
-    except ValueError:
-        return _UNREADABLE
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _holds_unreadable(value: Any) -> bool:
-    match value:
-        case dict():
-            return any(map(_holds_unreadable, value.values()))
-        case list():
-            return any(map(_holds_unreadable, value))
-    return isinstance(value, _WholeFloat)
-
-
-def _readable(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _readable(item) for name, item in value.items() if not isinstance(item, _WholeFloat)}
-        case list():
-            return [_readable(item) for item in value if not isinstance(item, _WholeFloat)]
-    return value
 
 
 def _holds_nul(value: Any) -> bool:

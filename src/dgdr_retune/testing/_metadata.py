@@ -32,7 +32,8 @@ _SUBDOMAIN_TEXT: Final = (
     f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
 _PART_TEXT: Final = f"name part {_CHARACTERS} {_NAMES}"
-_KEY_TEXT: Final = f"a valid label key {_CHARACTERS} {_NAMES} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_PREFIXED: Final = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_KEY_TEXT: Final = f"a valid label key {_CHARACTERS} {_NAMES} {_PREFIXED}"
 _VALUE_TEXT: Final = (
     f"a valid label must be an empty string or {_CHARACTERS.removeprefix('must ')} "
     f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '({_PART})?')"

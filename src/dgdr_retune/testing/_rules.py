@@ -5,11 +5,12 @@ from typing import cast
 
 from attrs import evolve, frozen
 
-from dgdr_retune.testing._cel import CelError, holds, typed
+from dgdr_retune.testing._cel import CelError
 from dgdr_retune.testing._errors import Cause, FieldReason
 from dgdr_retune.testing._go import shown
 from dgdr_retune.testing._json import Json
 from dgdr_retune.testing._schema import METADATA, Node, Rule
+from dgdr_retune.testing._typed import holds, typed
 from dgdr_retune.testing._validation import Correlation, list_key
 
 _NAMES = Node(
