@@ -72,7 +72,8 @@ class ServerJudge:
 
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
-        self._stored: dict[str, tuple[str, Json]] = {}
+        self._names: dict[bytes, tuple[str, str]] = {}
+        self._stored: dict[str, tuple[str, str]] = {}
 
     def prepare(self, rows: Iterable[Row], ours: Sequence[Json]) -> None:
         """Store what the rows update, under looser definitions where ours would refuse it; leave ours in force."""
@@ -127,15 +128,21 @@ class ServerJudge:
         return self._stored[row.id][0]
 
     def _store(self, rows: Iterable[Row]) -> None:
+        """Store the old objects, equal ones once."""
         for row in rows:
-            name = f"row-{len(self._stored)}"
-            old = row.old | {"metadata": row.old["metadata"] | {"name": name}}
-            made = self._checked(self.client.post(url_of(row.kind), content=_text(old)))
-            if "status" in old:
-                old["metadata"] |= {"resourceVersion": made["metadata"]["resourceVersion"]}
-                url = url_of(row.kind, name, subresource="status")
-                made = self._checked(self.client.put(url, content=_text(old)))
-            self._stored[row.id] = name, made["metadata"]["resourceVersion"]
+            content = _text(row.old)
+            if content not in self._names:
+                self._names[content] = self._stored_as(row, f"stored-{len(self._names)}")
+            self._stored[row.id] = self._names[content]
+
+    def _stored_as(self, row: Row, name: str) -> tuple[str, str]:
+        old = row.old | {"metadata": row.old["metadata"] | {"name": name}}
+        made = self._checked(self.client.post(url_of(row.kind), content=_text(old)))
+        if "status" in old:
+            old["metadata"] |= {"resourceVersion": made["metadata"]["resourceVersion"]}
+            url = url_of(row.kind, name, subresource="status")
+            made = self._checked(self.client.put(url, content=_text(old)))
+        return name, made["metadata"]["resourceVersion"]
 
     def _post(self, kind: Kind, thing: Json, *, strict: bool) -> httpx.Response:
         return self.client.post(url_of(kind), params=_parameters(strict=strict), content=_text(thing))

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,8 @@ def name_of(number: int) -> str:
 
 
 def compare(shown: subprocess.CompletedProcess[str], rows: list[Row], names: list[str]) -> None:
-    accepted = set(re.findall(r"/(\S+) (?:created|replaced) \(server dry run\)", shown.stdout))
-    expected = {name for row, name in zip(rows, names, strict=True) if not row.refused}
-    assert accepted == expected
+    accepted = Counter(re.findall(r"/(\S+) (?:created|replaced) \(server dry run\)", shown.stdout))
+    assert accepted == Counter(name for row, name in zip(rows, names, strict=True) if not row.refused)
     for row, name in zip(rows, names, strict=True):
         if row.refused:
             said = [line for line in shown.stderr.splitlines() if f'"{name}"' in line] or [shown.stderr]
