@@ -53,6 +53,10 @@ def _cases() -> Iterator[Case]:
     for name, most in (("components", 25), ("env", 1000)):
         yield Case(f"{name}:type", "list", DEPLOYMENT)
         yield from typed(DEPLOYMENT, name, {}, "array")
+        yield Case(f"{name}[]:type", "object", DEPLOYMENT)
+        for number, wrong in enumerate((None, "x", [])):
+            sent = put(DEPLOYMENT, name, [wrong])
+            yield Case(f"{name}[]:type", f"wrong {number}", sent, "must be of type object", f"{name}[0]")
         yield Case(f"{name}:maxItems", "most", put(DEPLOYMENT, name, [{}] * most))
         yield Case(f"{name}:maxItems", "more", put(DEPLOYMENT, name, [{}] * (most + 1)), TOO_MANY, name)
 

@@ -1,11 +1,11 @@
 """DynamoGraphDeploymentCandidate: one deployment that a Run recommends."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from dgdr_retune.api._conditions import Condition
-from dgdr_retune.api._declare import FREE_OBJECT, FREE_OBJECTS, OPTIONAL, REQUIRED, ApiModel, ListMap
+from dgdr_retune.api._declare import FREE, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta
 from dgdr_retune.api._request import Backend
 from dgdr_retune.api._rules import immutable
@@ -20,7 +20,7 @@ class CandidateSpec(ApiModel):
 
     open_ended: ClassVar[bool] = True
 
-    parameters: Annotated[dict[str, Any], REQUIRED, FREE_OBJECT, Field(examples=[{"tp": 1, "replicas": 2}])]
+    parameters: Annotated[FreeObject, REQUIRED, Field(examples=[{"tp": 1, "replicas": 2}])]
     """What was evaluated, resolved."""
     backend_framework: Annotated[Backend | None, OPTIONAL, Field(examples=["vllm"])] = None
     """The engine of the deployment."""
@@ -28,18 +28,18 @@ class CandidateSpec(ApiModel):
     """Annotations of everything that the deployment makes."""
     labels: Annotated[dict[str, str] | None, OPTIONAL] = None
     """Labels of everything that the deployment makes."""
-    env: Annotated[list[dict[str, Any]] | None, OPTIONAL, FREE_OBJECTS, Field(max_length=1000)] = None
+    env: Annotated[list[FreeObject] | None, OPTIONAL, Field(max_length=1000)] = None
     """Environment of every component."""
-    components: Annotated[list[dict[str, Any]] | None, OPTIONAL, FREE_OBJECTS, Field(max_length=25)] = None
+    components: Annotated[list[FreeObject] | None, OPTIONAL, Field(max_length=25)] = None
     """Frontends, workers and the rest."""
-    experimental: Annotated[dict[str, Any] | None, OPTIONAL, FREE_OBJECT] = None
+    experimental: Annotated[FreeObject | None, OPTIONAL] = None
     """What the deployment's API does not promise to keep."""
 
 
 class CandidateStatus(ApiModel):
     """How the deployment did."""
 
-    metrics: Annotated[dict[str, Any] | None, OPTIONAL, FREE_OBJECT, Field(examples=[{"score": 12.5}])] = None
+    metrics: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"score": 12.5}])] = None
     """What the replay measured; written once."""
     conditions: Annotated[list[Condition] | None, OPTIONAL, ListMap("type"), Field(max_length=16)] = None
     """`Evaluated`."""
@@ -52,7 +52,7 @@ class Candidate(ApiModel):
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentCandidate"], REQUIRED] = "DynamoGraphDeploymentCandidate"
-    metadata: Annotated[ObjectMeta, REQUIRED, FREE_OBJECT]
+    metadata: Annotated[ObjectMeta, REQUIRED, FREE]
     spec: Annotated[CandidateSpec, REQUIRED]
     """The deployment."""
     status: Annotated[CandidateStatus | None, OPTIONAL] = None

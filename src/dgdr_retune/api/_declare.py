@@ -6,7 +6,7 @@ is derived from these declarations by `shape_of`.
 """
 
 from enum import Enum
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from attrs import frozen
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,15 +26,17 @@ REQUIRED: Final = Presence.REQUIRED
 OPTIONAL: Final = Presence.OPTIONAL
 
 
-class Free(Enum):
-    """A value whose content is not ours to judge: kept as it is, nulls included."""
+class Content(Enum):
+    """Whose business the content of an object is."""
 
-    OBJECT = "object"
-    OBJECTS = "list of objects"
+    FREE = "free"
+    """Not ours to judge: kept as it is, nulls included."""
 
 
-FREE_OBJECT: Final = Free.OBJECT
-FREE_OBJECTS: Final = Free.OBJECTS
+FREE: Final = Content.FREE
+
+FreeObject = Annotated[dict[str, Any], FREE]
+"""An object with any content."""
 
 
 class Defaulting(Enum):

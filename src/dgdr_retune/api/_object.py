@@ -1,6 +1,6 @@
 """What every kind has: the group and version, and metadata."""
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -13,6 +13,8 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 class OwnerReference(ApiModel):
     """An object that owns this one."""
+
+    open_ended: ClassVar[bool] = True
 
     api_version: Annotated[str, REQUIRED]
     """The owner's group and version."""
@@ -30,6 +32,8 @@ class OwnerReference(ApiModel):
 
 class ObjectMeta(ApiModel):
     """The part of Kubernetes' object metadata that this project reads or writes; the rest is kept as it is."""
+
+    open_ended: ClassVar[bool] = True
 
     name: Annotated[str | None, OPTIONAL] = None
     """The object's name."""

@@ -1,6 +1,6 @@
 """DynamoGraphDeploymentRequest: what a user, or a planner, asks for."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from dgdr_retune.api._choices import (
     INT64_MAX,
 )
 from dgdr_retune.api._conditions import Condition
-from dgdr_retune.api._declare import FREE_OBJECT, OPTIONAL, REQUIRED, ApiModel, ListMap
+from dgdr_retune.api._declare import FREE, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta, ObjectReference
 from dgdr_retune.api._rules import Rule, forbidden, unique
 from dgdr_retune.api._search import Objective, Recommendation, Search
@@ -64,7 +64,7 @@ class AiSimulate(ApiModel):
     """What is handed to AISimulate as it is."""
 
     input_overrides: Annotated[
-        dict[str, Any] | None, OPTIONAL, FREE_OBJECT, Field(examples=[{"optimizer": {"algorithm": "random"}}])
+        FreeObject | None, OPTIONAL, Field(examples=[{"optimizer": {"algorithm": "random"}}])
     ] = None
     """A JSON merge patch (RFC 7396), applied last to the lowered input: it may restate, replace or delete anything."""
     generator: Annotated[Generator, OPTIONAL, Field(examples=["direct"])] = "aic"
@@ -134,7 +134,7 @@ class Request(ApiModel):
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentRequest"], REQUIRED] = "DynamoGraphDeploymentRequest"
-    metadata: Annotated[ObjectMeta, REQUIRED, FREE_OBJECT]
+    metadata: Annotated[ObjectMeta, REQUIRED, FREE]
     spec: Annotated[RequestSpec, REQUIRED]
     """What is asked for."""
     status: Annotated[RequestStatus | None, OPTIONAL] = None

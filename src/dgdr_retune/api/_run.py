@@ -1,12 +1,12 @@
 """DynamoGraphDeploymentRun: one execution of one generation of a Request."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dgdr_retune.api._choices import INT32_MAX, MAX_CANDIDATES
 from dgdr_retune.api._conditions import Condition, Time
-from dgdr_retune.api._declare import FREE_OBJECT, OPTIONAL, REQUIRED, ApiModel, ListMap
+from dgdr_retune.api._declare import FREE, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta, ObjectReference
 from dgdr_retune.api._request import RequestSpec
 from dgdr_retune.api._rules import immutable
@@ -37,7 +37,7 @@ class JobReference(ApiModel):
 class RunInput(ApiModel):
     """What the sweeper got."""
 
-    input: Annotated[dict[str, Any] | None, OPTIONAL, FREE_OBJECT] = None
+    input: Annotated[FreeObject | None, OPTIONAL] = None
     """The lowered specification after the overrides."""
 
 
@@ -145,7 +145,7 @@ class Run(ApiModel):
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentRun"], REQUIRED] = "DynamoGraphDeploymentRun"
-    metadata: Annotated[ObjectMeta, REQUIRED, FREE_OBJECT]
+    metadata: Annotated[ObjectMeta, REQUIRED, FREE]
     spec: Annotated[RunSpec, REQUIRED]
     """What is executed."""
     status: Annotated[RunStatus | None, OPTIONAL] = None

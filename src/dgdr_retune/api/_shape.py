@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from dgdr_retune.api._declare import ApiModel, Defaulting, Free, ListMap, Presence
+from dgdr_retune.api._declare import ApiModel, Content, Defaulting, ListMap, Presence
 from dgdr_retune.api._rules import Rule, TransitionRule
 
 Rules = tuple[Rule | TransitionRule, ...]
@@ -38,7 +38,7 @@ class FreeObject:
 
 @frozen
 class FreeValue:
-    """An item of a list of anything."""
+    """A value of a free object."""
 
     rules: Rules = ()
 
@@ -136,16 +136,10 @@ def _shape(annotation: Any, metadata: list[Any]) -> Shape:
     if origin in (Union, types.UnionType):
         (inner,) = [each for each in get_args(annotation) if each is not type(None)]
         return _shape(inner, metadata)
-    bare = _free(metadata) or _typed(annotation)
+    bare = FreeObject() if Content.FREE in metadata else _typed(annotation)
     return evolve(
         bare, **_bounds(metadata), rules=(*bare.rules, *(each for each in metadata if isinstance(each, Rule)))
     )
-
-
-def _free(metadata: list[Any]) -> Shape | None:
-    if Free.OBJECT in metadata:
-        return FreeObject()
-    return List(item=FreeValue()) if Free.OBJECTS in metadata else None
 
 
 def _typed(annotation: Any) -> Shape:
