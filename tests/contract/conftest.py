@@ -1,13 +1,14 @@
 """The judges, ready: the definitions are in force and what the rows update is stored."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from tests.contract.generator import updates
 from tests.contract.judges import PythonJudge, ServerJudge, definitions
 from tests.contract.table import ROWS
-from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.control_plane import ControlPlane, running
 from tests.controlplane.fixture import control_plane, programs
 
 from dgdr_retune.testing import SimulatedApiServer, transport
@@ -16,6 +17,13 @@ __all__ = ["control_plane", "programs"]
 
 SERVED = [row for row in ROWS if not row.validate_alone]
 STORED_UPDATES = updates(count=200, seed=20261001)
+
+
+@pytest.fixture(scope="session")
+def other_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A second control plane, for tests that change what is installed."""
+    with running(programs, tmp_path_factory.mktemp("other-control-plane")) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="session")

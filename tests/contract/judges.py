@@ -60,6 +60,16 @@ def loosened(definition: Json) -> Json:
     return loose
 
 
+def holds_whole_float(value: Json) -> bool:
+    """Whether a number is written like 1.0: a client in Go sends it as 1."""
+    match value:
+        case dict():
+            return any(map(holds_whole_float, value.values()))
+        case list():
+            return any(map(holds_whole_float, value))
+    return isinstance(value, float) and value.is_integer()
+
+
 def url_of(kind: Kind, name: str = "", *, subresource: str = "") -> str:
     """The path of the kind's objects, or of one."""
     return "/".join(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.contract.conftest import SERVED
-from tests.contract.judges import ServerJudge
+from tests.contract.judges import ServerJudge, holds_whole_float
 from tests.contract.row import Row
 from tests.controlplane.control_plane import ControlPlane
 
@@ -33,15 +33,6 @@ def cleaned(plane: ControlPlane) -> Iterator[ControlPlane]:
     yield plane
     for example in EXAMPLES:
         plane.kubectl("delete", "-f", str(example), "--ignore-not-found")
-
-
-def holds_whole_float(value: Json) -> bool:
-    match value:
-        case dict():
-            return any(map(holds_whole_float, value.values()))
-        case list():
-            return any(map(holds_whole_float, value))
-    return isinstance(value, float) and value.is_integer()
 
 
 def sent(rows: list[Row], real: ServerJudge) -> str:
