@@ -48,8 +48,6 @@ def _cases() -> Iterator[Case]:
     yield from objects(put(DEPLOYMENT, "experimental", {"a": [None]}), "experimental")
     for name in ("annotations", "labels"):
         yield from objects(put(DEPLOYMENT, name, {"a": "b"}), name)
-        yield Case(f"{name}{{}}:type", "string", put(DEPLOYMENT, name, {"a": "b"}))
-        yield Case(f"{name}{{}}:type", "1", put(DEPLOYMENT, name, {"a": 1}), "must be of type string", f"{name}.a")
     for name, most in (("components", 25), ("env", 1000)):
         yield Case(f"{name}:type", "list", DEPLOYMENT)
         yield from typed(DEPLOYMENT, name, {}, "array")

@@ -25,6 +25,15 @@ def constraints(definition: Json) -> set[str]:
 
 
 def _of(schema: Json, path: str) -> Iterator[str]:
+    yield from _here(schema, path)
+    for name, below in schema.get("properties", {}).items():
+        if path or name in ("spec", "status"):
+            yield from _of(below, _below(path, name))
+    if "items" in schema:
+        yield from _of(schema["items"], f"{path}[]")
+
+
+def _here(schema: Json, path: str) -> Iterator[str]:
     if path and "type" in schema:
         yield f"{path}:type"
     for keyword in KEYWORDS:
@@ -37,13 +46,6 @@ def _of(schema: Json, path: str) -> Iterator[str]:
         yield f"{path}{rule.get('fieldPath', '')}:{rule['message']}".lstrip(".")
     for name in schema.get("required", ()):
         yield f"{_below(path, name)}:required"
-    for name, below in schema.get("properties", {}).items():
-        if path or name in ("spec", "status"):
-            yield from _of(below, _below(path, name))
-    if "items" in schema:
-        yield from _of(schema["items"], f"{path}[]")
-    if isinstance(schema.get("additionalProperties"), dict):
-        yield from _of(schema["additionalProperties"], f"{path}{{}}")
 
 
 def _below(path: str, name: str) -> str:

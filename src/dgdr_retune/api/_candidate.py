@@ -24,9 +24,9 @@ class CandidateSpec(ApiModel):
     """What was evaluated, resolved."""
     backend_framework: Annotated[Backend | None, OPTIONAL, Field(examples=["vllm"])] = None
     """The engine of the deployment."""
-    annotations: Annotated[dict[str, str] | None, OPTIONAL] = None
+    annotations: Annotated[FreeObject | None, OPTIONAL] = None
     """Annotations of everything that the deployment makes."""
-    labels: Annotated[dict[str, str] | None, OPTIONAL] = None
+    labels: Annotated[FreeObject | None, OPTIONAL] = None
     """Labels of everything that the deployment makes."""
     env: Annotated[list[FreeObject] | None, OPTIONAL, Field(max_length=1000)] = None
     """Environment of every component."""

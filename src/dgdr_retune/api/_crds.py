@@ -8,7 +8,7 @@ from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._object import GROUP, VERSION
 from dgdr_retune.api._rules import Rule, TransitionRule
-from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape, StringMap
+from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape
 
 CRD_OWNER_LABEL: Final = "retune.dgdr.nvidia.com/crd-of"
 """Says whose CRD it is: Helm overwrites `app.kubernetes.io/managed-by`, so that label cannot."""
@@ -75,8 +75,6 @@ def structural_schema(shape: Shape) -> dict[str, Any]:
             schema = {"nullable": True, "x-kubernetes-preserve-unknown-fields": True}
         case FreeObject():
             schema = {"type": "object", "additionalProperties": structural_schema(FreeValue())}
-        case StringMap():
-            schema = {"type": "object", "additionalProperties": {"type": "string"}}
         case List():
             schema = _list(shape)
         case Object():

@@ -4,7 +4,7 @@ from typing import Any
 
 from attrs import define, field
 
-from dgdr_retune.api._shape import List, Object, Shape, StringMap
+from dgdr_retune.api._shape import List, Object, Shape
 
 Json = Any
 
@@ -41,8 +41,6 @@ def pruned(shape: Shape, value: Json, path: str = "") -> Pruned:
         case List(), list():
             items = [pruned(shape.item, item, f"{path}[{index}]") for index, item in enumerate(value)]
             return Pruned([each.value for each in items], [name for each in items for name in each.unknown])
-        case StringMap(), dict():
-            return Pruned({name: item for name, item in value.items() if item is not None})
     return Pruned(value)
 
 

@@ -6,7 +6,7 @@ Source: Kubernetes' CRD validation ratcheting (KEP-4008) as kube-apiserver 1.36 
 from typing import Any, Final
 
 from dgdr_retune.api._json import same
-from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape, StringMap
+from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Shape
 
 Json = Any
 
@@ -49,6 +49,4 @@ def _below(shape: Shape | None, name: str) -> Shape | None:
             return shape.by_name[name].shape if name in shape.by_name else None
         case FreeObject():
             return FreeValue()
-        case StringMap():
-            return Scalar(type="string")
     return None

@@ -44,13 +44,6 @@ class FreeValue:
 
 
 @frozen
-class StringMap:
-    """Strings by name."""
-
-    rules: Rules = ()
-
-
-@frozen
 class List:
     """A list; with `key` its items are told apart by that field, else it is replaced as a whole."""
 
@@ -88,7 +81,7 @@ class Object:
         object.__setattr__(self, "by_name", {each.name: each for each in self.fields})
 
 
-Shape = Scalar | FreeObject | FreeValue | StringMap | List | Object
+Shape = Scalar | FreeObject | FreeValue | List | Object
 
 _SCALARS: dict[type, Literal["string", "integer", "number"]] = {str: "string", int: "integer", float: "number"}
 
@@ -148,8 +141,6 @@ def _typed(annotation: Any) -> Shape:
         return Scalar(type="string", enum=get_args(annotation))
     if origin is list:
         return List(item=_shape(get_args(annotation)[0], []))
-    if origin is dict:
-        return StringMap()
     if issubclass(annotation, ApiModel):
         return shape_of(annotation)
     return Scalar(type=_SCALARS[annotation])

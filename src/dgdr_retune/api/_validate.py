@@ -12,7 +12,7 @@ from dgdr_retune.api._json import JsonValueError, canonical
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._ratchet import ABSENT, stored_field, stored_item, unchanged
 from dgdr_retune.api._rules import Rule, TransitionRule
-from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape, StringMap
+from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape
 
 Json = Any
 Subresource = Literal["", "status"]
@@ -122,12 +122,9 @@ def _own_and_below(shape: Shape, value: Json, old: Json, path: str) -> Iterator[
             yield from _field_faults(shape, value, old, path)
         case List(), list():
             yield from _item_faults(shape, value, old, path)
-        case StringMap(), dict():
-            for name, item in value.items():
-                yield from _faults(Scalar(type="string"), item, stored_field(old, name), f"{path}.{name}")
         case Scalar(), _:
             yield from _scalar_faults(shape, value, path)
-        case ((Object() | FreeObject() | StringMap()), _) if not isinstance(value, dict):
+        case ((Object() | FreeObject()), _) if not isinstance(value, dict):
             yield _wrong_type(path, "object", value)
         case List(), _:
             yield _wrong_type(path, "array", value)
