@@ -58,8 +58,12 @@ async def serve(server: SimulatedApiServer, port: int = 0) -> AsyncIterator[str]
         server: what answers.
         port: 0 for one that is free.
     """
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await _handle(server, request)
+
     application = web.Application(client_max_size=MAX_BODY_BYTES + 1)
-    application.router.add_route("*", "/{path:.*}", lambda request: _handle(server, request))
+    application.router.add_route("*", "/{path:.*}", handle)
     runner = web.AppRunner(application, shutdown_timeout=0.5)
     await runner.setup()
     try:
@@ -96,7 +100,7 @@ async def _stream(server: SimulatedApiServer, sent: web.Request, request: Reques
     watch = server.watch(request)
     stream = web.StreamResponse(headers={"Content-Type": "application/json"})
     await stream.prepare(sent)
-    wants_bookmarks = request.query.get("allowWatchBookmarks") in ("1", "true")
+    wants_bookmarks = request.flag("allowWatchBookmarks")
     written = asyncio.Event()
     server.store.listen(written.set)
     try:

@@ -51,13 +51,13 @@ def open_watch(store: Store, scope: Scope, target: Target, request: Request) -> 
     """
     revision = _number(request.query, "resourceVersion")
     blank = {"apiVersion": target.resource.api_version, "kind": target.resource.kind}
-    starts_with_all = request.query.get("sendInitialEvents") == "true"
+    starts_with_all = request.flag("sendInitialEvents")
     if revision and not starts_with_all:
         return Watch(store, scope, revision, [], blank)
     present = [value for _, value in store.items(scope.resource, scope.namespace) if scope.selects(value)]
     first: list[Event] = [{"type": "ADDED", "object": scope.shown(value)} for value in present]
     watch = Watch(store, scope, store.revision, first, blank)
-    if starts_with_all and request.query.get("allowWatchBookmarks") in ("1", "true"):
+    if starts_with_all and request.flag("allowWatchBookmarks"):
         first.append(watch.bookmark(ends_initial_events=True))
     return watch
 

@@ -65,7 +65,11 @@ class Request:
     @property
     def asks_for_watch(self) -> bool:
         """Whether the answer is a stream, if the path is that of a list."""
-        return self.method == "GET" and self.query.get("watch") in ("1", "true")
+        return self.method == "GET" and self.flag("watch")
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is set to what Go takes for true."""
+        return self.query.get(name) in ("1", "t", "T", "true", "TRUE", "True")
 
     @property
     def _options(self) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from dgdr_retune.testing._admission import Admission, Operation, Review
-from dgdr_retune.testing._errors import ApiError, Cause, invalid_options
-from dgdr_retune.testing._garbage import deletion_finalizers
+from dgdr_retune.testing._deletion import Deletion, deletion_finalizers, read_deletion
+from dgdr_retune.testing._errors import ApiError, Cause
 from dgdr_retune.testing._json import Json, copied, stored
 from dgdr_retune.testing._judgement import invalid, judge, prepare_update, read_body, reported, shaped
 from dgdr_retune.testing._lists import list_objects, open_watch, scope_of
@@ -178,28 +178,23 @@ class SimulatedApiServer:
         return Response(200, copied(self._storage.update(target, new)), tuple(warnings))
 
     def _delete(self, target: Target, request: Request) -> Response:
-        options, _ = read_body(request.body or b"{}")
-        return self._deleted(target, options if isinstance(options, dict) else {}, request)
+        return self._deleted(target, read_deletion(request.body, request.query.get("propagationPolicy", "")), request)
 
     def _delete_all(self, target: Target, request: Request) -> Response:
-        options, _ = read_body(request.body or b"{}")
+        deletion = read_deletion(request.body, request.query.get("propagationPolicy", ""))
         scope = self._scope(target, request)
         listed = list_objects(self.store, scope, target, request)
         for key, value in list(self.store.items(target.resource.key, target.namespace)):
             if scope.selects(value):
-                self._deleted(Target(target.resource, key.namespace, key.name), options, request)
+                self._deleted(Target(target.resource, key.namespace, key.name), deletion, request)
         return Response(200, listed)
 
-    def _deleted(self, target: Target, options: dict[str, Json], request: Request) -> Response:
+    def _deleted(self, target: Target, deletion: Deletion, request: Request) -> Response:
         old = self._storage.read(target)
         metadata = old["metadata"]
-        check_deletion(target, options.get("preconditions") or {}, metadata)
-        policy = options.get("propagationPolicy") or request.query.get("propagationPolicy", "")
-        if policy not in ("", "Background", "Foreground", "Orphan"):
-            message = f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"'
-            raise invalid_options("DeleteOptions", Cause("propagationPolicy", "FieldValueNotSupported", message))
+        check_deletion(target, deletion.preconditions, metadata)
         self._validated("DELETE", None, old, target)
-        finalizers = deletion_finalizers(metadata.get("finalizers", []), policy, target.resource.propagation)
+        finalizers = deletion_finalizers(metadata.get("finalizers", []), deletion.policy, target.resource.propagation)
         if finalizers:
             going = self._going(target, old, finalizers)
             return Response(200, copied(going if request.dry_run else self._storage.update(target, going)))
