@@ -16,11 +16,12 @@ from tests.contract.conftest import SERVED
 from tests.contract.judges import DEFINITIONS_URL, ServerJudge, definitions, holds_whole_float, loosened, url_of
 from tests.contract.row import Row, thing
 from tests.contract.spec_rows import STATIC
+from tests.contract.table import ROWS as TABLE
 from tests.contract.test_table import check
 from tests.controlplane.control_plane import ControlPlane
 
 from dgdr_retune.admission import WebhookConfiguration, WebhookServer, webhook_configurations
-from dgdr_retune.api import REQUEST
+from dgdr_retune.api import CANDIDATE, REQUEST
 
 Json = Any
 
@@ -29,6 +30,7 @@ IN_FORCE_WITHIN_S = 30.0
 LOOK_EVERY_S = 0.05
 TURNS_TO_CLOSE = 10  # of the loop, until the API server's connections are closed
 UNKNOWN = ":pruning"  # which fields are unknown is for the server to know, and it sends 1.0 as 1
+ROWS_OF_VALIDATE = [row for row in TABLE if row.validate_alone and row.object["apiVersion"] == "nvidia.com/v1beta2"]
 ROWS = [row for row in SERVED if row.operation in ("create", "update")]
 
 JUDGED_BY_THE_WEBHOOK = [
@@ -145,3 +147,19 @@ def test_a_request_whose_candidates_would_fail_to_render_is_accepted_with_a_warn
     assert "block size" in made.headers["Warning"]
     direct = create(webhooked.client, thing(REQUEST, STATIC | {"aisimulate": {"generator": "direct"}}))
     assert "Warning" not in direct.headers
+
+
+def test_an_undeclared_field_of_a_candidate_that_takes_the_place_of_another_is_seen_by_the_webhook(
+    webhooked: ServerJudge,
+) -> None:
+    """A server's own comparison does not see it."""
+    (row,) = [row for row in ROWS_OF_VALIDATE if row.kind == CANDIDATE and row.operation == "update"]
+    old = row.old | {"metadata": {"name": "exchanged"}}
+    made = webhooked.client.post(url_of(CANDIDATE), json=old).json()
+    try:
+        new = row.object | {"metadata": made["metadata"]}
+        refused = webhooked.client.put(url_of(CANDIDATE, "exchanged"), params={"dryRun": "All"}, json=new)
+        assert refused.status_code == 422
+        assert row.refused in refused.json()["message"]
+    finally:
+        webhooked.client.delete(url_of(CANDIDATE, "exchanged"))
