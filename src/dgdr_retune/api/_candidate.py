@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from dgdr_retune.api._conditions import Condition
-from dgdr_retune.api._declare import FREE, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
+from dgdr_retune.api._declare import KUBERNETES, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta
 from dgdr_retune.api._request import Backend
 from dgdr_retune.api._rules import immutable
@@ -52,7 +52,7 @@ class Candidate(ApiModel):
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentCandidate"], REQUIRED] = "DynamoGraphDeploymentCandidate"
-    metadata: Annotated[ObjectMeta, REQUIRED, FREE]
+    metadata: Annotated[ObjectMeta, REQUIRED, KUBERNETES]
     spec: Annotated[CandidateSpec, REQUIRED]
     """The deployment."""
     status: Annotated[CandidateStatus | None, OPTIONAL] = None

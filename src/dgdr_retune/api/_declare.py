@@ -31,9 +31,12 @@ class Content(Enum):
 
     FREE = "free"
     """Not ours to judge: kept as it is, nulls included."""
+    KUBERNETES = "kubernetes"
+    """Kubernetes judges it without a schema of ours."""
 
 
 FREE: Final = Content.FREE
+KUBERNETES: Final = Content.KUBERNETES
 
 FreeObject = Annotated[dict[str, Any], FREE]
 """An object with any content."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from attrs import define, field
 
+from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._shape import List, Object, Shape
 
 Json = Any
@@ -57,7 +58,10 @@ def filled(shape: Shape, value: Json, *, by_crd: bool) -> Json:
             defaults = {
                 each.name: each.default
                 for each in shape.fields
-                if each.default is not None and value.get(each.name) is None and (by_crd or not each.crd_alone)
+                if each.presence is Presence.OPTIONAL
+                and each.default is not None
+                and value.get(each.name) is None
+                and (by_crd or not each.crd_alone)
             }
             return {
                 name: filled(shape.by_name[name].shape, item, by_crd=by_crd) if name in shape.by_name else item

@@ -12,7 +12,7 @@ from dgdr_retune.api._choices import (
     INT64_MAX,
 )
 from dgdr_retune.api._conditions import Condition
-from dgdr_retune.api._declare import FREE, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
+from dgdr_retune.api._declare import KUBERNETES, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta, ObjectReference
 from dgdr_retune.api._rules import Rule, forbidden, unique
 from dgdr_retune.api._search import Objective, Recommendation, Search
@@ -134,7 +134,7 @@ class Request(ApiModel):
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentRequest"], REQUIRED] = "DynamoGraphDeploymentRequest"
-    metadata: Annotated[ObjectMeta, REQUIRED, FREE]
+    metadata: Annotated[ObjectMeta, REQUIRED, KUBERNETES]
     spec: Annotated[RequestSpec, REQUIRED]
     """What is asked for."""
     status: Annotated[RequestStatus | None, OPTIONAL] = None

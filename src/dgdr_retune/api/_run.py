@@ -6,7 +6,7 @@ from pydantic import Field
 
 from dgdr_retune.api._choices import INT32_MAX, MAX_CANDIDATES
 from dgdr_retune.api._conditions import Condition, Time
-from dgdr_retune.api._declare import FREE, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
+from dgdr_retune.api._declare import KUBERNETES, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta, ObjectReference
 from dgdr_retune.api._request import RequestSpec
 from dgdr_retune.api._rules import immutable
@@ -145,7 +145,7 @@ class Run(ApiModel):
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentRun"], REQUIRED] = "DynamoGraphDeploymentRun"
-    metadata: Annotated[ObjectMeta, REQUIRED, FREE]
+    metadata: Annotated[ObjectMeta, REQUIRED, KUBERNETES]
     spec: Annotated[RunSpec, REQUIRED]
     """What is executed."""
     status: Annotated[RunStatus | None, OPTIONAL] = None

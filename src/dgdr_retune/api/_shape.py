@@ -129,10 +129,18 @@ def _shape(annotation: Any, metadata: list[Any]) -> Shape:
     if origin in (Union, types.UnionType):
         (inner,) = [each for each in get_args(annotation) if each is not type(None)]
         return _shape(inner, metadata)
-    bare = FreeObject() if Content.FREE in metadata else _typed(annotation)
+    bare = _undescribed(metadata) or _typed(annotation)
     return evolve(
         bare, **_bounds(metadata), rules=(*bare.rules, *(each for each in metadata if isinstance(each, Rule)))
     )
+
+
+def _undescribed(metadata: list[Any]) -> Shape | None:
+    if Content.FREE in metadata:
+        return FreeObject()
+    if Content.KUBERNETES in metadata:
+        return Object(fields=(), description="", open_ended=True, rules=())
+    return None
 
 
 def _typed(annotation: Any) -> Shape:
