@@ -34,10 +34,17 @@ def _field(field: Field) -> Iterator[str]:
         yield "has no description"
     elif not field.description.endswith("."):
         yield "has a description that is no sentence"
+    if field.example is None and _is_leaf(field.shape):
+        yield "has no example"
     if not CAMEL.fullmatch(field.name):
         yield "is no camelCase name"
     if re.search(r"(Time|Timestamp)$", field.name) and not field.name.endswith("Time"):
         yield "names a time with another word than Time"
+
+
+def _is_leaf(shape: Shape) -> bool:
+    """Whether a reader meets a value here: a list shows its items' values only if they are no objects."""
+    return _is_leaf(shape.item) if isinstance(shape, List) else not isinstance(shape, Object)
 
 
 def _inside(shape: Shape, path: str, name: str) -> Iterator[str]:

@@ -65,31 +65,33 @@ def test_the_lint_finds_each_kind_of_fault() -> None:
     class Part(ApiModel):
         """A part."""
 
-        bounded: Annotated[str, REQUIRED, Field(max_length=1)]
+        bounded: Annotated[str, REQUIRED, Field(max_length=1, examples=["x"])]
         """Sound."""
 
     class Bad(ApiModel):
         """A bad model."""
 
-        undeclared: Annotated[str, Field(max_length=1)]
+        undeclared: Annotated[str, Field(max_length=1, examples=["x"])]
         """Neither optional nor required."""
-        defaulted: Annotated[int, REQUIRED, Field(ge=0, le=1)] = 1
+        defaulted: Annotated[int, REQUIRED, Field(ge=0, le=1, examples=[1])] = 1
         """Required with a default."""
-        silent: Annotated[str, REQUIRED, Field(max_length=1)]
-        Pascal: Annotated[str, REQUIRED, Field(max_length=1)]
+        silent: Annotated[str, REQUIRED, Field(max_length=1, examples=["x"])]
+        Pascal: Annotated[str, REQUIRED, Field(max_length=1, examples=["x"])]
         """A name."""
-        text: Annotated[str, REQUIRED]
+        text: Annotated[str, REQUIRED, Field(examples=["x"])]
         """No bound."""
-        items: Annotated[list[Annotated[str, Field(max_length=1)]], REQUIRED]
+        items: Annotated[list[Annotated[str, Field(max_length=1)]], REQUIRED, Field(examples=[["x"]])]
         """No bound."""
-        number: Annotated[float, REQUIRED, Field(gt=0)]
+        number: Annotated[float, REQUIRED, Field(gt=0, examples=[1])]
         """No upper bound."""
         parts: Annotated[list[Part], REQUIRED, Field(max_length=1)]
         """Sound."""
-        start_timestamp: Annotated[str, OPTIONAL, Field(max_length=1)] = ""
+        start_timestamp: Annotated[str, OPTIONAL, Field(max_length=1, examples=["x"])] = ""
         """Another word."""
-        mute: Annotated[str, REQUIRED, Field(max_length=1), Rule("true", bool, "")]
+        mute: Annotated[str, REQUIRED, Field(max_length=1, examples=["x"]), Rule("true", bool, "")]
         """A rule without a message"""
+        shown: Annotated[str, REQUIRED, Field(max_length=1)]
+        """Without an example."""
 
     assert findings(Bad) == [
         "undeclared: is declared neither optional nor required",
@@ -102,6 +104,7 @@ def test_the_lint_finds_each_kind_of_fault() -> None:
         "startTimestamp: names a time with another word than Time",
         "mute: has a description that is no sentence",
         "mute: has a rule without a message",
+        "shown: has no example",
     ]
     assert list(schema_findings({"type": "object", "properties": {"a": {"type": "array", "items": {}}}})) == [
         ".a: is a list without a list type",

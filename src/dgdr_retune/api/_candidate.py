@@ -24,15 +24,23 @@ class CandidateSpec(ApiModel):
     """What was evaluated, resolved."""
     backend_framework: Annotated[Backend | None, OPTIONAL, Field(examples=["vllm"])] = None
     """The engine of the deployment."""
-    annotations: Annotated[FreeObject | None, OPTIONAL] = None
+    annotations: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"nvidia.com/enable-grove": "false"}])] = None
     """Annotations of everything that the deployment makes."""
-    labels: Annotated[FreeObject | None, OPTIONAL] = None
+    labels: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"team": "search"}])] = None
     """Labels of everything that the deployment makes."""
-    env: Annotated[list[FreeObject] | None, OPTIONAL, Field(max_length=1000)] = None
+    env: Annotated[
+        list[FreeObject] | None,
+        OPTIONAL,
+        Field(max_length=1000, examples=[[{"name": "DYN_ROUTER_MODE", "value": "kv"}]]),
+    ] = None
     """Environment of every component."""
-    components: Annotated[list[FreeObject] | None, OPTIONAL, Field(max_length=25)] = None
+    components: Annotated[
+        list[FreeObject] | None,
+        OPTIONAL,
+        Field(max_length=25, examples=[[{"name": "Frontend", "type": "frontend", "replicas": 1}]]),
+    ] = None
     """Frontends, workers and the rest."""
-    experimental: Annotated[FreeObject | None, OPTIONAL] = None
+    experimental: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"componentGroups": []}])] = None
     """What the deployment's API does not promise to keep."""
 
 

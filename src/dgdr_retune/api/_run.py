@@ -30,14 +30,16 @@ class JobReference(ApiModel):
 
     name: Annotated[str, REQUIRED, Field(min_length=1, max_length=253, examples=["qwen-run-1"])]
     """Its name."""
-    uid: Annotated[str | None, OPTIONAL, Field(max_length=128)] = None
+    uid: Annotated[str | None, OPTIONAL, Field(max_length=128, examples=["0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"])] = (
+        None
+    )
     """Its UID."""
 
 
 class RunInput(ApiModel):
     """What the sweeper got."""
 
-    input: Annotated[FreeObject | None, OPTIONAL] = None
+    input: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"engine": {"model": "Qwen/Qwen3-0.6B"}}])] = None
     """The lowered specification after the overrides."""
 
 
@@ -53,7 +55,7 @@ class Rounds(ApiModel):
 class Branch(ApiModel):
     """One branch of a search."""
 
-    name: Annotated[str, REQUIRED, Field(min_length=1, max_length=253)]
+    name: Annotated[str, REQUIRED, Field(min_length=1, max_length=253, examples=["aggregated"])]
     """Its name."""
     rounds: Annotated[Rounds | None, OPTIONAL] = None
     """How far it is."""
@@ -122,17 +124,17 @@ class RunStatus(ApiModel):
     """What the sweeper got."""
     progress: Annotated[Progress | None, OPTIONAL] = None
     """How far the search is."""
-    message: Annotated[str | None, OPTIONAL, Field(max_length=32768)] = None
+    message: Annotated[str | None, OPTIONAL, Field(max_length=32768, examples=["4 of 6 candidates evaluated"])] = None
     """What the sweeper says, for people."""
     candidate_refs: Annotated[list[ObjectReference] | None, OPTIONAL, Field(max_length=MAX_CANDIDATES)] = None
     """The Candidates, the best first."""
     provenance: Annotated[Provenance | None, OPTIONAL] = None
     """What computed the result."""
-    start_time: Annotated[Time | None, OPTIONAL] = None
+    start_time: Annotated[Time | None, OPTIONAL, Field(examples=["2026-10-01T12:00:00Z"])] = None
     """When the Job was created."""
-    completion_time: Annotated[Time | None, OPTIONAL] = None
+    completion_time: Annotated[Time | None, OPTIONAL, Field(examples=["2026-10-01T12:10:00Z"])] = None
     """When the Run was done."""
-    last_progress_time: Annotated[Time | None, OPTIONAL] = None
+    last_progress_time: Annotated[Time | None, OPTIONAL, Field(examples=["2026-10-01T12:05:00Z"])] = None
     """When the sweeper last reported."""
     conditions: Annotated[list[Condition] | None, OPTIONAL, ListMap("type"), Field(max_length=16)] = None
     """`Completed`."""
