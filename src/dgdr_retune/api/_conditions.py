@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
@@ -21,51 +21,50 @@ EVALUATED: Final = "Evaluated"
 """The condition type of a Candidate."""
 
 
-class RequestReason(StrEnum):
+class _Reason(StrEnum):
+    """A reason as conditions hold it; `meaning` is for people: the condition's status, and when it is so."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str) -> Self:
+        reason = str.__new__(cls, word)
+        reason._value_ = word
+        reason.meaning = meaning
+        return reason
+
+
+class RequestReason(_Reason):
     """Why a Request is or is not `Accepted`."""
 
-    RUN_CREATED = "RunCreated"
-    """True: the Run of this generation exists."""
-    INVALID_SPEC = "InvalidSpec"
-    """False: the API server refused the Run as invalid; a new generation is needed."""
-    RUN_NAME_CONFLICT = "RunNameConflict"
-    """False: the Run's name is taken by an object that is not ours; looked at again."""
+    RUN_CREATED = "RunCreated", "True: the Run of this generation exists."
+    INVALID_SPEC = "InvalidSpec", "False: the API server refused the Run as invalid; a new generation is needed."
+    RUN_NAME_CONFLICT = (
+        "RunNameConflict",
+        "False: the Run's name is taken by an object that is not ours; looked at again.",
+    )
 
 
-class RunReason(StrEnum):
+class RunReason(_Reason):
     """Why a Run is or is not `Completed`."""
 
-    PENDING = "Pending"
-    """False: there is no Job yet."""
-    EVALUATING_CANDIDATES = "EvaluatingCandidates"
-    """False: the Job is running."""
-    TRACE_SOURCE_MISSING = "TraceSourceMissing"
-    """False: the claim is absent and no Job was created yet."""
-    CONTAINER_WAITING = "ContainerWaiting"
-    """False: a container of the Job waits for something worth telling."""
-    JOB_NAME_CONFLICT = "JobNameConflict"
-    """False: the Job's name is taken by a Job that is not ours; looked at again."""
-    STOPPING = "Stopping"
-    """False: the Job is being stopped and is not gone yet."""
-    SEARCH_SUCCEEDED = "SearchSucceeded"
-    """True: the Job completed."""
-    SEARCH_FAILED = "SearchFailed"
-    """True: the Job failed, or the Request cannot be lowered."""
-    SUPERSEDED = "Superseded"
-    """True: a newer generation of the Request took its place."""
-    TRACE_SOURCE_DELETED = "TraceSourceDeleted"
-    """True: the claim was deleted and the Job is confirmed gone."""
-    TRACE_SOURCE_UNAVAILABLE = "TraceSourceUnavailable"
-    """True: the claim is a block volume or lost."""
-    START_DEADLINE_EXCEEDED = "StartDeadlineExceeded"
-    """True: the containers did not start in time."""
+    PENDING = "Pending", "False: there is no Job yet."
+    EVALUATING_CANDIDATES = "EvaluatingCandidates", "False: the Job is running."
+    TRACE_SOURCE_MISSING = "TraceSourceMissing", "False: the claim is absent and no Job was created yet."
+    CONTAINER_WAITING = "ContainerWaiting", "False: a container of the Job waits for something worth telling."
+    JOB_NAME_CONFLICT = "JobNameConflict", "False: the Job's name is taken by a Job that is not ours; looked at again."
+    STOPPING = "Stopping", "False: the Job is being stopped and is not gone yet."
+    SEARCH_SUCCEEDED = "SearchSucceeded", "True: the Job completed."
+    SEARCH_FAILED = "SearchFailed", "True: the Job failed, or the Request cannot be lowered."
+    SUPERSEDED = "Superseded", "True: a newer generation of the Request took its place."
+    TRACE_SOURCE_DELETED = "TraceSourceDeleted", "True: the claim was deleted and the Job is confirmed gone."
+    TRACE_SOURCE_UNAVAILABLE = "TraceSourceUnavailable", "True: the claim is a block volume or lost."
+    START_DEADLINE_EXCEEDED = "StartDeadlineExceeded", "True: the containers did not start in time."
 
 
-class CandidateReason(StrEnum):
+class CandidateReason(_Reason):
     """Why a Candidate is `Evaluated`."""
 
-    EVALUATED = "Evaluated"
-    """True: its metrics are written."""
+    EVALUATED = "Evaluated", "True: its metrics are written."
 
 
 Reason = RequestReason | RunReason | CandidateReason
