@@ -44,12 +44,15 @@ def _crds(
     apply: Annotated[
         bool, typer.Option("--apply", help="Install them on the cluster of the kubeconfig instead.")
     ] = False,
-    context: Annotated[str | None, typer.Option(help="The kubeconfig's context, with --apply.")] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="With --apply: this file instead of $KUBECONFIG or ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="With --apply: this context of it.")] = None,
 ) -> None:
     """Print the CustomResourceDefinitions, generated from the models."""
     kinds = [_KINDS[name] for name in kind] if kind else list(KINDS)
     if apply:
-        _apply(kinds, context)
+        _apply(kinds, kubeconfig, context)
     elif write is not None:
         for each in kinds:
             (write / f"{each.crd_name}.yaml").write_text(crd_text(each), encoding="utf-8")
@@ -57,9 +60,9 @@ def _crds(
         typer.echo("---\n".join(crd_text(each) for each in kinds), nl=False)
 
 
-def _apply(kinds: list[Kind], context: str | None) -> None:
+def _apply(kinds: list[Kind], kubeconfig: Path | None, context: str | None) -> None:
     try:
-        asyncio.run(_install([custom_resource_definition(each) for each in kinds], context))
+        asyncio.run(_install([custom_resource_definition(each) for each in kinds], kubeconfig, context))
     except config.ConfigException as error:
         raise _failed(f"there is no cluster to talk to: {error}") from error
     except TimeoutError as error:
@@ -72,8 +75,8 @@ def _apply(kinds: list[Kind], context: str | None) -> None:
         typer.echo(f"{each.crd_name} applied")
 
 
-async def _install(definitions: list[dict[str, Any]], context: str | None) -> None:
-    await config.load_kube_config(context=context)
+async def _install(definitions: list[dict[str, Any]], kubeconfig: Path | None, context: str | None) -> None:
+    await config.load_kube_config(None if kubeconfig is None else str(kubeconfig), context=context)
     async with ApiClient() as client:
         await install(client, definitions)
 
