@@ -3,7 +3,27 @@
 from dgdr_retune.api._admission import Verdict, default, kind_of, validate
 from dgdr_retune.api._candidate import Candidate, CandidateSpec, CandidateStatus
 from dgdr_retune.api._carrier import ConversionError, is_carrier, to_v1beta1, to_v1beta2
-from dgdr_retune.api._choices import DEFAULT_STOP_REQUESTS, SEED, TRACE_DIRECTORY
+from dgdr_retune.api._choices import (
+    CRD_OWNER,
+    CRD_OWNER_LABEL,
+    DEADLINE_ANNOTATION,
+    DEFAULT_STOP_REQUESTS,
+    DGD_LABEL,
+    DGD_UID_ANNOTATION,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    REPLICATIONS_ANNOTATION,
+    ROWS_ANNOTATION,
+    RUN_FAILURE_ANNOTATION,
+    SEED,
+    SHARD_ANNOTATION,
+    SPEC_DIGEST_ANNOTATION,
+    TARGETS,
+    TRACE_DIRECTORY,
+    WINDOW_END_ANNOTATION,
+    Metric,
+    Mode,
+)
 from dgdr_retune.api._conditions import (
     ACCEPTED,
     COMPLETED,
@@ -17,29 +37,18 @@ from dgdr_retune.api._conditions import (
     merge_condition,
     timestamp,
 )
-from dgdr_retune.api._crds import CRD_OWNER, CRD_OWNER_LABEL, crd_text, custom_resource_definition
+from dgdr_retune.api._crds import crd_text, custom_resource_definition
 from dgdr_retune.api._declare import ApiModel, InvalidObjectError, UnknownFieldsError
 from dgdr_retune.api._json import MAX_DEPTH, JsonValueError, canonical, canonical_json
 from dgdr_retune.api._kinds import CANDIDATE, KINDS, REQUEST, RUN, Kind
 from dgdr_retune.api._names import (
     ADDITIONAL_RESOURCES_ANNOTATION,
     CANDIDATE_ID_LABEL,
-    DEADLINE_ANNOTATION,
-    DGD_LABEL,
-    DGD_UID_ANNOTATION,
     INPUT_HASH_ANNOTATION,
-    MANAGED_BY,
-    MANAGED_BY_LABEL,
-    REPLICATIONS_ANNOTATION,
     REQUEST_GENERATION_ANNOTATION,
     REQUEST_NAME_ANNOTATION,
     REQUEST_UID_ANNOTATION,
-    ROWS_ANNOTATION,
-    RUN_FAILURE_ANNOTATION,
     RUN_UID_LABEL,
-    SHARD_ANNOTATION,
-    SPEC_DIGEST_ANNOTATION,
-    WINDOW_END_ANNOTATION,
     candidate_id,
     candidate_name,
     claim_finalizer,
@@ -88,6 +97,7 @@ __all__ = [
     "SEED",
     "SHARD_ANNOTATION",
     "SPEC_DIGEST_ANNOTATION",
+    "TARGETS",
     "TRACE_DIRECTORY",
     "VERSION",
     "WINDOW_END_ANNOTATION",
@@ -110,6 +120,8 @@ __all__ = [
     "JobReference",
     "JsonValueError",
     "Kind",
+    "Metric",
+    "Mode",
     "ModelRef",
     "ObjectMeta",
     "ObjectReference",

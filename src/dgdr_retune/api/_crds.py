@@ -1,18 +1,15 @@
 """The CustomResourceDefinitions, generated from the models."""
 
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
+from dgdr_retune.api._choices import CRD_OWNER, CRD_OWNER_LABEL
 from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._object import GROUP, VERSION
 from dgdr_retune.api._rules import Rule, TransitionRule
 from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape
-
-CRD_OWNER_LABEL: Final = "retune.dgdr.nvidia.com/crd-of"
-"""Says whose CRD it is: Helm overwrites `app.kubernetes.io/managed-by`, so that label cannot."""
-CRD_OWNER: Final = "dgdr-retune"
 
 
 def custom_resource_definition(kind: Kind) -> dict[str, Any]:

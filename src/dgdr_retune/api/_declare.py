@@ -120,18 +120,8 @@ class ApiModel(BaseModel):
 
     def stored(self) -> dict[str, Any]:
         """The JSON object, fields that we do not know included: what was read comes back equal."""
-        fields = type(self).model_fields
-        kept = {
-            name: value
-            for name, value in self
-            if name not in fields
-            or REQUIRED in fields[name].metadata
-            or (name in self.model_fields_set and value is not None)
-        }
-        return {
-            (fields[name].alias or name) if name in fields else name: canonical(_stored(value))
-            for name, value in kept.items()
-        }
+        stored: dict[str, Any] = canonical(_plain(self))
+        return stored
 
     def written(self) -> dict[str, Any]:
         """The JSON object for a create or an update.
@@ -154,10 +144,18 @@ def _unknown(model: ApiModel, path: str) -> list[str]:
     return found
 
 
-def _stored(value: Any) -> Any:
-    if isinstance(value, ApiModel):
-        return value.stored()
-    return [_stored(item) for item in value] if isinstance(value, list) else value
+def _plain(value: Any) -> Any:
+    """A model as plain values: what was set, what must be there, and what nobody knows."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, ApiModel):
+        return value
+    plain = dict(value.model_extra or {})
+    for name, field in type(value).model_fields.items():
+        item = getattr(value, name)
+        if REQUIRED in field.metadata or (name in value.model_fields_set and item is not None):
+            plain[field.alias or name] = _plain(item)
+    return plain
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -15,39 +15,21 @@ from dgdr_retune.api._object import GROUP
 LABEL_MAX: Final = 63
 SUBDOMAIN_MAX: Final = 253
 
-# labels
 RUN_UID_LABEL: Final = f"{GROUP}/dgdr-run-uid"
 """On Jobs, Pods and Candidates: `label_value` of the Run's UID; what they are listed by."""
 CANDIDATE_ID_LABEL: Final = f"{GROUP}/dgdr-candidate-id"
 """On Candidates: their id within the Run."""
-MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
-MANAGED_BY: Final = "dgdr-retune"
-DGD_LABEL: Final = "retune.dgdr.nvidia.com/dgd"
-"""On a planner's Requests: `label_value` of the DynamoGraphDeployment's name."""
 
-# annotations of a Run
 REQUEST_NAME_ANNOTATION: Final = f"{GROUP}/dgdr-request-name"
+"""On a Run: its Request's name."""
 REQUEST_UID_ANNOTATION: Final = f"{GROUP}/dgdr-request-uid"
+"""On a Run: its Request's UID, which guards against a later Request of that name."""
 REQUEST_GENERATION_ANNOTATION: Final = f"{GROUP}/dgdr-request-generation"
+"""On a Run: the generation that it copies, as a decimal number."""
 INPUT_HASH_ANNOTATION: Final = f"{GROUP}/dgdr-input-hash"
-"""`spec_digest` of the Run's specification."""
-RUN_FAILURE_ANNOTATION: Final = f"{GROUP}/dgdr-run-failure"
-"""A permanent failure as JSON {reason, message}, written before the status so that it survives a lost status write."""
+"""On a Run: `spec_digest` of its specification."""
 ADDITIONAL_RESOURCES_ANNOTATION: Final = "dgdr.nvidia.com/additional-resources"
-"""On Candidates: companions of the deployment, as YAML documents."""
-
-# annotations of a planner's Requests
-DGD_UID_ANNOTATION: Final = "retune.dgdr.nvidia.com/dgd-uid"
-WINDOW_END_ANNOTATION: Final = "retune.dgdr.nvidia.com/window-end-ms"
-SHARD_ANNOTATION: Final = "retune.dgdr.nvidia.com/shard"
-"""Which of how many, such as `2/3`."""
-DEADLINE_ANNOTATION: Final = "retune.dgdr.nvidia.com/deadline-ms"
-ROWS_ANNOTATION: Final = "retune.dgdr.nvidia.com/rows"
-"""The cut's counts as JSON."""
-SPEC_DIGEST_ANNOTATION: Final = "retune.dgdr.nvidia.com/spec-digest"
-"""`spec_digest` of the Request's specification as it was sent."""
-REPLICATIONS_ANNOTATION: Final = "retune.dgdr.nvidia.com/replications"
-"""How often each candidate is replayed; copied from the Request to the Run and to the sweeper."""
+"""On a Candidate: companions of the deployment, as YAML documents."""
 
 _FINALIZER_PREFIX: Final = f"{GROUP}/dgdr-run-"
 _FINALIZER_UID_MAX: Final = LABEL_MAX - len("dgdr-run-")

@@ -1,6 +1,6 @@
 """What is searched for and how long: objective, budget, recommendation."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -9,15 +9,12 @@ from dgdr_retune.api._choices import (
     DEFAULT_MAX_ROUNDS,
     DEFAULT_PARALLEL_EVALUATIONS,
     MAX_CANDIDATES,
+    Metric,
+    Mode,
 )
 from dgdr_retune.api._declare import OPTIONAL, REQUIRED, ApiModel
 from dgdr_retune.api._rules import alone_or_all_of, matches, unique, when
 from dgdr_retune.api._workload import Count, Positive
-
-Mode = Literal["Optimize", "Pareto"]
-Metric = Literal[
-    "Throughput", "ThroughputPerGPU", "ThroughputPerUser", "TTFT", "E2ELatency", "Goodput", "GoodputPerGPU"
-]
 
 
 class Sla(ApiModel):

@@ -12,6 +12,7 @@ from attrs import frozen
 from dgdr_retune.api import (
     DEFAULT_STOP_REQUESTS,
     SEED,
+    TARGETS,
     TRACE_DIRECTORY,
     Budget,
     ConversionError,
@@ -29,15 +30,6 @@ from dgdr_retune.lowering._merge import merge_patch
 Json = Any
 Reason = Literal["InvalidSpec", "ParetoUnsupported"]
 
-_TARGETS: Final = {
-    "Throughput": "throughput",
-    "ThroughputPerGPU": "throughput_per_gpu",
-    "ThroughputPerUser": "throughput_per_user",
-    "TTFT": "ttft",
-    "E2ELatency": "e2e_latency",
-    "Goodput": "goodput",
-    "GoodputPerGPU": "goodput_per_gpu",
-}
 _FORMATS: Final = {"Dynamo": "dynamo"}
 _SECONDS: Final = {"h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
 
@@ -131,7 +123,7 @@ def _underlay(spec: RequestSpec) -> dict[str, Json]:
         },
         **_evaluation(spec.objective.sla),
         "optimization": {
-            "target": _TARGETS[spec.objective.metric],
+            "target": TARGETS[spec.objective.metric],
             "constraints": {"max_candidate_gpus": spec.hardware.gpu.budget},
         },
         "optimizer": _optimizer(spec.search.budget),
