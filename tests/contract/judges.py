@@ -1,6 +1,7 @@
 """The judges of the contract table: an API server, real or simulated, and `validate()`."""
 
 import copy
+import itertools
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ DEFINITIONS = Path(__file__).parents[2] / "deploy" / "crds"
 DEFINITIONS_URL = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 IN_FORCE_WITHIN_S = 60.0
 LOOK_EVERY_S = 0.05
+LOOK_AGAIN_EVERY_S = 0.5
 SENT_BY_US = ("name", "namespace", "labels", "annotations")
 
 
@@ -68,6 +70,27 @@ def holds_whole_float(value: Json) -> bool:
         case list():
             return any(map(holds_whole_float, value))
     return isinstance(value, float) and value.is_integer()
+
+
+def remove_definitions(client: httpx.Client) -> None:
+    """Delete every definition and wait until they are gone.
+
+    The server that deletes their objects first may find its storage busy, and would then take minutes to look again if
+    nothing changed.
+    """
+    names = [each["metadata"]["name"] for each in client.get(DEFINITIONS_URL).json()["items"]]
+    for name in names:
+        client.delete(f"{DEFINITIONS_URL}/{name}")
+    deadline = time.monotonic() + IN_FORCE_WITHIN_S
+    headers = {"Content-Type": "application/merge-patch+json"}
+    for name in names:
+        for attempt in itertools.count():
+            nudge = {"metadata": {"annotations": {"look-again": str(attempt)}}}
+            answer = client.patch(f"{DEFINITIONS_URL}/{name}", json=nudge, headers=headers)
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                break
+            assert time.monotonic() < deadline, f"{name} is still there"
+            time.sleep(LOOK_AGAIN_EVERY_S)
 
 
 def url_of(kind: Kind, name: str = "", *, subresource: str = "") -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.contract.judges import definitions, loosened
+from tests.contract.judges import definitions, loosened, remove_definitions
 from tests.controlplane.control_plane import ControlPlane
 
 Json = Any
@@ -46,7 +46,8 @@ def request_definition() -> Json:
 @pytest.fixture
 def empty(other_plane: ControlPlane) -> Iterator[ControlPlane]:
     yield other_plane
-    other_plane.kubectl("delete", "crds", "--all", "--wait=true")
+    with other_plane.client() as client:
+        remove_definitions(client)
 
 
 def test_what_is_not_there_is_created_and_served(empty: ControlPlane) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from tests.contract.conftest import SERVED
-from tests.contract.judges import ServerJudge, definitions, holds_whole_float, loosened, url_of
+from tests.contract.judges import ServerJudge, definitions, holds_whole_float, loosened, remove_definitions, url_of
 from tests.contract.row import Row, thing
 from tests.contract.spec_rows import STATIC
 from tests.contract.table import ROWS as TABLE
 from tests.contract.test_table import check
-from tests.contract.webhooks import OWN_NAMESPACE, asked, create, remove_definitions
+from tests.contract.webhooks import OWN_NAMESPACE, asked, create
 from tests.controlplane.control_plane import ControlPlane
 
 from dgdr_retune.api import CANDIDATE, REQUEST

@@ -1,9 +1,9 @@
 """What holds while the webhooks do not answer."""
 
-from tests.contract.judges import ServerJudge, definitions
+from tests.contract.judges import ServerJudge, definitions, remove_definitions
 from tests.contract.row import thing
 from tests.contract.spec_rows import STATIC
-from tests.contract.webhooks import configured, create, remove_definitions, wait_until
+from tests.contract.webhooks import configured, create, wait_until
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.processes import free_ports
 

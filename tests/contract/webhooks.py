@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from tests.contract.judges import DEFINITIONS_URL, definitions, url_of
+from tests.contract.judges import url_of
 from tests.contract.row import thing
 from tests.contract.spec_rows import STATIC
 from tests.controlplane.control_plane import ControlPlane
@@ -90,11 +90,6 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(LOOK_EVERY_S)
-
-
-def remove_definitions(client: httpx.Client) -> None:
-    for definition in definitions():
-        assert client.delete(f"{DEFINITIONS_URL}/{definition['metadata']['name']}").is_success
 
 
 def create(client: httpx.Client, value: Json) -> httpx.Response:

@@ -1,6 +1,10 @@
-"""For tests against this SDK: an API server that is simulated in the test's own process.
+"""For tests against this SDK: an API server that is simulated in the test's own process. Needs the extra ``testing``.
 
-It needs the extra ``testing``.
+    server = SimulatedApiServer()
+    server.install(custom_resource_definition(REQUEST))
+    client = httpx.AsyncClient(base_url="http://simulated", transport=transport(server))
+
+Or, for a client that wants a socket: ``async with serve(server) as url: …``.
 """
 
 from dgdr_retune.testing._admission import Admission, Review
