@@ -1,5 +1,6 @@
 """The control plane that other tests rely on."""
 
+import json
 import os
 import select
 import signal
@@ -18,8 +19,6 @@ ROOT = Path(__file__).parents[2]
 def test_an_administrator_is_let_in_and_a_stranger_is_not(control_plane: ControlPlane) -> None:
     with control_plane.client() as client:
         assert client.get("/api/v1/namespaces/default").status_code == 200
-        version = client.get("/version").json()
-    assert version["gitVersion"] == "v1.36.3"
     elsewhere = ("--kubeconfig=/dev/null", f"--server={control_plane.url}", "--insecure-skip-tls-verify")
     stranger = control_plane.kubectl("get", "namespaces", *elsewhere, "--token=x")
     assert stranger.returncode != 0
@@ -28,7 +27,8 @@ def test_an_administrator_is_let_in_and_a_stranger_is_not(control_plane: Control
 def test_kubectl_talks_to_it(control_plane: ControlPlane) -> None:
     shown = control_plane.kubectl("version", "-o", "json")
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count('"v1.36.3"') == 2
+    version = json.loads(shown.stdout)
+    assert version["clientVersion"]["gitVersion"] == version["serverVersion"]["gitVersion"]
 
 
 def test_each_process_leads_a_session_of_its_own(control_plane: ControlPlane) -> None:

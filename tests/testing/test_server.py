@@ -178,6 +178,12 @@ def test_what_is_too_large_is_refused() -> None:
     assert ask(server, "POST", body=widget(annotations={"a": "x" * 3_200_000})).code == 413
 
 
+@pytest.mark.parametrize("depth", [190, 250, 100_000])
+def test_deep_nesting_has_an_answer_too(depth: int) -> None:
+    text = json.dumps(widget(spec={"limits": "deep"})).replace('"deep"', '{"a":' * depth + "1" + "}" * depth)
+    assert made_server().handle(Request("POST", URL, body=text.encode())).code in (400, 422)
+
+
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 KEYS = st.sampled_from(
     ["apiVersion", "kind", "metadata", "spec", "status", "name", "labels", "finalizers", "size", "op", "path"]

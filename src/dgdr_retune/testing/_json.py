@@ -7,6 +7,10 @@ from typing import Any, Final, NoReturn
 Json = Any
 """A JSON value: dict, list, str, int, float, bool or None."""
 
+MAX_DEPTH: Final = 200
+"""Deepest nesting that is simulated; a real server goes to 10000."""
+
+_TOO_DEEP: Final = f"nested more than {MAX_DEPTH} levels deep, which is not simulated"
 _INT64_LIMIT: Final = 2**63
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -21,10 +25,15 @@ def decode(body: bytes | str) -> tuple[Json, tuple[str, ...]]:
     """The value, and the paths of keys that appear twice in one object (the last one counts).
 
     Raises:
-        ValueError: the body is not JSON (NaN and infinities are not).
+        ValueError: the body is not JSON (NaN and infinities are not), or nested deeper than :data:`MAX_DEPTH`.
     """
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
-    value = json.loads(text, object_pairs_hook=_object, parse_int=_int, parse_constant=_refuse)
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_int, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+    if _is_deeper(value, MAX_DEPTH):
+        raise ValueError(_TOO_DEEP)
     return (_paired(value) if _SURROGATE.search(text) else value), tuple(_repeated(value, ""))
 
 
@@ -64,6 +73,11 @@ def same(left: Json, right: Json) -> bool:
         case list(), list():
             return len(left) == len(right) and all(map(same, left, right))
     return type(left) is type(right) and bool(left == right)
+
+
+def _is_deeper(value: Json, depth: int) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth < 0 or any(_is_deeper(item, depth - 1) for item in items)
 
 
 def _object(pairs: list[tuple[str, Json]]) -> _Object:
