@@ -52,6 +52,7 @@ def test_every_fault_is_reported_at_once_with_its_path_in_the_order_of_the_field
         f"{claim}.subPath",
         f"{claim}.subPath",
         "spec.workload.trace.replay.arrivalSpeedupRatio",
+        "spec.workload",
         "spec.objective.sla",
         "spec.objective",
         "spec.search.budget.maxRounds",

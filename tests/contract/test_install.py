@@ -64,9 +64,6 @@ def test_applying_again_changes_nothing(empty: ControlPlane) -> None:
     assert present(empty) == before
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what only the other manager wrote stays: server-side apply removes no such field"
-)
 def test_ours_are_brought_up_to_date_whoever_wrote_them(empty: ControlPlane) -> None:
     put(empty, loosened(request_definition()))
     done = apply(empty)

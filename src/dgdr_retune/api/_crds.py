@@ -8,8 +8,8 @@ from dgdr_retune.api._choices import CRD_OWNER, CRD_OWNER_LABEL
 from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._object import GROUP, VERSION
-from dgdr_retune.api._rules import Rule, TransitionRule
-from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Scalar, Shape
+from dgdr_retune.api._rule import Rule, TransitionRule
+from dgdr_retune.api._shape import Field, FreeObject, FreeValue, List, Object, Scalar, Shape
 
 
 def custom_resource_definition(kind: Kind) -> dict[str, Any]:
@@ -105,17 +105,20 @@ def _list(shape: List) -> dict[str, Any]:
 
 
 def _object(shape: Object) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object", "description": shape.description, "properties": {}}
-    for field in shape.fields:
-        described = {"description": field.description} if field.description else {}
-        schema["properties"][field.name] = structural_schema(field.shape) | described
-        if field.default is not None:
-            schema["properties"][field.name]["default"] = field.default
+    schema: dict[str, Any] = {"type": "object", "description": shape.description}
+    if shape.fields:
+        schema["properties"] = {field.name: _field(field) for field in shape.fields}
     if required := [field.name for field in shape.fields if field.presence is Presence.REQUIRED]:
         schema["required"] = required
     if shape.open_ended:
         schema["x-kubernetes-preserve-unknown-fields"] = True
     return schema
+
+
+def _field(field: Field) -> dict[str, Any]:
+    described = {"description": field.description} if field.description else {}
+    defaulted = {} if field.default is None else {"default": field.default}
+    return structural_schema(field.shape) | described | defaulted
 
 
 def _validation(rule: Rule | TransitionRule) -> dict[str, str]:

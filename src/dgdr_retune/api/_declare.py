@@ -12,7 +12,7 @@ from attrs import frozen
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dgdr_retune.api._json import JsonValueError, canonical
-from dgdr_retune.api._rules import Rule, TransitionRule
+from dgdr_retune.api._rule import Rule, TransitionRule
 
 
 class Presence(Enum):

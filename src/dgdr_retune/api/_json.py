@@ -36,12 +36,17 @@ def _canonical(value: Any, depth: int) -> Any:
         case float():
             if not math.isfinite(value):
                 raise JsonValueError("NotJson", f"{value} is no JSON number; use a finite one")
-            return int(value) if value.is_integer() and -_INT64_LIMIT <= value < _INT64_LIMIT else value
+            return int(value) if value.is_integer() and is_int64(value) else value
         case dict():
             return {_key(key): _canonical(item, depth - 1) for key, item in value.items()}
         case list() | tuple():
             return [_canonical(item, depth - 1) for item in value]
     raise JsonValueError("NotJson", f"{type(value).__name__} is no JSON type; use strings, numbers, lists and objects")
+
+
+def is_int64(number: float) -> bool:
+    """Whether the number is in the range of int64, outside of which a server reads an integer as a double."""
+    return -_INT64_LIMIT <= number < _INT64_LIMIT
 
 
 def _key(key: Any) -> str:

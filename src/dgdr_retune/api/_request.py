@@ -14,8 +14,10 @@ from dgdr_retune.api._choices import (
 from dgdr_retune.api._conditions import Condition
 from dgdr_retune.api._declare import KUBERNETES, OPTIONAL, REQUIRED, ApiModel, FreeObject, ListMap
 from dgdr_retune.api._object import ObjectMeta, ObjectReference
-from dgdr_retune.api._rules import Rule, forbidden, unique
+from dgdr_retune.api._rule import Rule
+from dgdr_retune.api._rules import forbidden, unique
 from dgdr_retune.api._search import Objective, Recommendation, Search
+from dgdr_retune.api._view import both, either
 from dgdr_retune.api._workload import Count, StaticWorkload, Workload
 
 Backend = Literal["vllm", "sglang", "trtllm"]
@@ -26,9 +28,12 @@ RANGE_NEEDS_PARETO = Rule(
         "!has(self.workload) || !has(self.workload.static) || !has(self.workload.static.kvLoadRatio)"
         " || self.workload.static.kvLoadRatio.size() <= 1 || (has(self.objective) && self.objective.mode == 'Pareto')"
     ),
-    holds=lambda spec: (
-        len(spec.get("workload", {}).get("static", {}).get("kvLoadRatio", ())) <= 1
-        or spec.get("objective", {}).get("mode") == "Pareto"
+    holds=lambda spec: either(
+        lambda: not spec.has("workload"),
+        lambda: not spec.at("workload").has("static"),
+        lambda: not spec.at("workload", "static").has("kvLoadRatio"),
+        lambda: len(spec.at("workload", "static").read("kvLoadRatio")) <= 1,
+        lambda: both(lambda: spec.has("objective"), lambda: spec.at("objective").read("mode") == "Pareto"),
     ),
     message="a range of kvLoadRatio needs objective mode Pareto: give one value",
     field="workload.static.kvLoadRatio",

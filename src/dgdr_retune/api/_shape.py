@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from dgdr_retune.api._declare import ApiModel, Content, Defaulting, ListMap, Presence
-from dgdr_retune.api._rules import Rule, TransitionRule
+from dgdr_retune.api._rule import Rule, TransitionRule
 
 Rules = tuple[Rule | TransitionRule, ...]
 

@@ -8,11 +8,12 @@ from attrs import evolve, frozen
 
 from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._fill import filled, pruned
-from dgdr_retune.api._json import JsonValueError, canonical
+from dgdr_retune.api._json import JsonValueError, canonical, same
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._ratchet import ABSENT, stored_field, stored_item, unchanged
-from dgdr_retune.api._rules import Rule, TransitionRule
+from dgdr_retune.api._rule import Rule, TransitionRule
 from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape
+from dgdr_retune.api._view import UnreadableError, View, check_readable
 
 Json = Any
 Subresource = Literal["", "status"]
@@ -33,7 +34,7 @@ _BLOCKING: Final = {
     "FieldValueTooMany",
     "FieldValueTypeInvalid",
 }
-"""Faults after which rules cannot be asked."""
+"""Faults for which a server asks no rules, unless they were stored."""
 
 _TYPES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -47,12 +48,15 @@ class Fault:
         detail: what is wrong, in the words of an API server.
         reason: the kind of fault, as the causes of an API server's Status name it.
         stored: whether the field is as it was stored, so that the fault is no reason to refuse an update.
+        unreadable: whether a rule could not be asked, for it reads a value of a wrong type; such a fault is a reason to
+            refuse every update, even one of another part.
     """
 
     path: str
     detail: str
     reason: FaultReason = "FieldValueInvalid"
     stored: bool = False
+    unreadable: bool = False
 
     def __str__(self) -> str:
         """The line that a user reads."""
@@ -86,33 +90,34 @@ def structural_faults(
         # once two items of one key are stored, a server lets every update pass that has such items
         duplicates = _duplicates(faults)
         faults = tuple(evolve(each, stored=each.stored or each in duplicates) for each in faults)
+    if any(each.reason in _BLOCKING and not each.stored for each in faults):
+        faults = tuple(each for each in faults if not each.unreadable)
     return unknown + faults
 
 
 def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subresource) -> tuple[Fault, ...]:
+    """The faults of the part that is written; of the rest, only that a rule cannot be asked about it."""
     if not isinstance(value, dict):
         return tuple(_faults(shape, value, stored, ""))
-    if subresource == "status":
-        before = stored_field(stored, "status")
-        status = shape.by_name["status"].shape
-        return tuple(_faults(status, value["status"], before, "status")) if "status" in value else ()
-    return tuple(_faults(shape, _without_status(value), _without_status(stored), ""))
+    before = stored if isinstance(stored, dict) else {}
+    written, rest = (value, before) if subresource == "status" else (before, value)
+    whole = {name: item for name, item in rest.items() if name != "status"}
+    whole |= {"status": written["status"]} if "status" in written else {}
+    return tuple(
+        fault
+        for fault in _faults(shape, whole, stored, "")
+        if fault.unreadable or (fault.path.split(".")[0] == "status") is (subresource == "status")
+    )
 
 
 def _duplicates(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
     return tuple(each for each in faults if each.reason == "FieldValueDuplicate")
 
 
-def _without_status(value: Json) -> Json:
-    return {name: item for name, item in value.items() if name != "status"} if isinstance(value, dict) else value
-
-
 def _faults(shape: Shape, value: Json, old: Json, path: str) -> list[Fault]:
-    faults = list(_own_and_below(shape, value, old, path))
-    if not any(each.reason in _BLOCKING for each in faults):
-        faults += list(_rule_faults(shape, value, old, path))
+    faults = [*_own_and_below(shape, value, old, path), *_rule_faults(shape, value, old, path)]
     if faults and unchanged(shape, value, old):
-        return [evolve(fault, stored=True) for fault in faults]
+        return [fault if fault.unreadable else evolve(fault, stored=True) for fault in faults]
     return faults
 
 
@@ -197,24 +202,27 @@ def _wrong_type(path: str, expected: str, value: Json) -> Fault:
 
 def _rule_faults(shape: Shape, value: Json, old: Json, path: str) -> Iterator[Fault]:
     for rule in shape.rules:
-        match rule:
-            case Rule():
-                yield from _unreadable(shape, rule, value, path)
-                holds = rule.holds(value)
-            case TransitionRule():
-                holds = old is ABSENT or rule.holds(_comparable(shape, value), _comparable(shape, old))
+        try:
+            holds = _holds(rule, shape, value, old)
+        except UnreadableError as error:
+            detail = f"Invalid value: {error}, so that a rule cannot be asked: {rule.message}"
+            yield Fault(path, detail, unreadable=True)
+            continue
         if not holds:
-            where = ".".join(part for part in (path, rule.field) if part)
-            yield Fault(where, f"Invalid value: {rule.message}")
+            yield Fault(".".join(part for part in (path, rule.field) if part), f"Invalid value: {rule.message}")
 
 
-def _unreadable(shape: Shape, rule: Rule, value: Json, path: str) -> Iterator[Fault]:
-    """A server cannot ask a rule about an integer that was sent as 10.0 (it sends 10 back, once stored)."""
-    for name in rule.reads:
-        if isinstance(shape, Object) and isinstance(value.get(name), float):
-            read = shape.by_name[name].shape
-            if isinstance(read, Scalar) and read.type == "integer":
-                yield Fault(path, f"Invalid value: invalid data, expected int, got float for {name}: leave out the .0")
+def _holds(rule: Rule | TransitionRule, shape: Shape, value: Json, old: Json) -> bool:
+    check_readable(shape, value)
+    if isinstance(rule, Rule):
+        return rule.holds(View(shape, value) if isinstance(shape, Object) else value)
+    if not isinstance(shape, Object) or not isinstance(old, dict) or rule.field not in old:
+        return True
+    if rule.field not in value:
+        return False
+    kept = shape.by_name[rule.field].shape
+    check_readable(kept, value[rule.field], deep=True)
+    return same(_comparable(kept, value[rule.field]), _comparable(kept, old[rule.field]))
 
 
 def _comparable(shape: Shape, value: Json) -> Json:

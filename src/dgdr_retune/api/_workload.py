@@ -6,7 +6,8 @@ from pydantic import Field
 
 from dgdr_retune.api._choices import INT32_MAX, NUMBER_MAX
 from dgdr_retune.api._declare import CRD_ALONE, OPTIONAL, REQUIRED, ApiModel
-from dgdr_retune.api._rules import Rule, exactly_one_of, matches
+from dgdr_retune.api._rule import Rule
+from dgdr_retune.api._rules import exactly_one_of, matches
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 

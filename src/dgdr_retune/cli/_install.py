@@ -16,6 +16,7 @@ IN_FORCE_WITHIN_S: Final = 30.0
 
 _LOOK_EVERY_S: Final = 0.1
 _APPLY: Final = "application/apply-patch+yaml"
+_JSON_PATCH: Final = "application/json-patch+json"
 
 
 class ForeignDefinitionError(Exception):
@@ -53,19 +54,25 @@ async def install(client: ApiClient, definitions: Sequence[dict[str, Any]]) -> N
             " Run on what is served, or remove these definitions and their objects first"
         )
     for definition, each in zip(definitions, present, strict=True):
-        # what is ours may have been written by another manager (kubectl, Helm): take it over, as it was read
-        revision = {"resourceVersion": each.resource_version} if each else {}
-        await api.patch_custom_resource_definition(  # type: ignore[call-arg]  # its stub lacks _content_type
-            definition["metadata"]["name"],
-            definition | {"metadata": definition["metadata"] | revision},
-            field_manager=FIELD_MANAGER,
-            force=each is not None,
-            _content_type=_APPLY,
-        )
+        await _apply(api, definition, each)
     async with asyncio.timeout(IN_FORCE_WITHIN_S):
         for name in names:
             while not await _in_force(api, name):  # noqa: ASYNC110 - another process changes it
                 await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _apply(api: ApiextensionsV1Api, definition: dict[str, Any], present: _Present | None) -> None:
+    name = definition["metadata"]["name"]
+    if present is not None:
+        # server-side apply leaves what another manager (kubectl, Helm) wrote beside ours: a looser schema would stay
+        unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": present.resource_version}
+        versions = {"op": "replace", "path": "/spec/versions", "value": definition["spec"]["versions"]}
+        await api.patch_custom_resource_definition(  # type: ignore[call-arg]  # its stub lacks _content_type
+            name, [unchanged, versions], field_manager=FIELD_MANAGER, _content_type=_JSON_PATCH
+        )
+    await api.patch_custom_resource_definition(  # type: ignore[call-arg]  # as above
+        name, definition, field_manager=FIELD_MANAGER, force=present is not None, _content_type=_APPLY
+    )
 
 
 async def _present(api: ApiextensionsV1Api, name: str) -> _Present | None:
