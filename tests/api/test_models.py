@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.api.strategies import FREE_OBJECTS, objects
@@ -18,6 +19,7 @@ from dgdr_retune.api import (
     AiSimulate,
     ApiModel,
     ClaimSource,
+    Condition,
     Gpu,
     Hardware,
     InvalidObjectError,
@@ -27,6 +29,7 @@ from dgdr_retune.api import (
     Replay,
     Request,
     RequestSpec,
+    RunReason,
     TraceSource,
     TraceWorkload,
     UnknownFieldsError,
@@ -154,7 +157,7 @@ def test_a_request_is_written_in_python_names_and_without_its_defaults() -> None
         (thing(RUN, STATIC), "kind"),
         (thing(REQUEST, put(STATIC, "aisimulate.inputOverrides", {"a": float("nan")})), "nan is no JSON number"),
         (thing(REQUEST, put(STATIC, "aisimulate.inputOverrides", {1: 2})), "the key 1 is no string"),
-        ("x", ""),
+        ("x", "Input should be"),
     ],
 )
 def test_an_object_that_the_models_cannot_hold_is_refused_with_its_paths(value: Json, problem: str) -> None:
@@ -167,3 +170,15 @@ def test_no_model_can_be_changed() -> None:
     model: ApiModel = Gpu(sku="x", budget=1)
     with pytest.raises(ValueError, match="frozen"):
         model.budget = 2  # type: ignore[attr-defined]
+
+
+def test_a_reason_is_written_as_plain_text() -> None:
+    condition = Condition(
+        type="Completed",
+        status="False",
+        reason=RunReason.PENDING,
+        message="",
+        last_transition_time="2026-10-01T12:00:00Z",
+    )
+    assert type(condition.written()["reason"]) is str
+    assert yaml.safe_dump(condition.written()["reason"]).strip() == "Pending\n..."

@@ -191,3 +191,8 @@ def test_defaulting_twice_is_defaulting_once_and_keeps_everything(data: st.DataO
     assert default(once) == once
     assert once | {"spec": once["spec"] | sent["spec"]} == once
     assert validate(once, strict=False).errors == ()
+
+
+def test_a_message_does_not_repeat_a_long_value() -> None:
+    (fault,) = validate(thing(REQUEST, put(STATIC, "backends", ["x" * 10_000]))).errors
+    assert len(str(fault)) < 250

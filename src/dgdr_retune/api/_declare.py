@@ -116,7 +116,8 @@ class ApiModel(BaseModel):
         except JsonValueError as error:
             raise InvalidObjectError((str(error),)) from error
         except ValidationError as error:
-            raise InvalidObjectError(tuple(f"{_path(e['loc'])}: {e['msg']}" for e in error.errors())) from error
+            problems = (f"{_path(each['loc'])}: {each['msg']}".removeprefix(": ") for each in error.errors())
+            raise InvalidObjectError(tuple(problems)) from error
 
     def stored(self) -> dict[str, Any]:
         """The JSON object, fields that we do not know included: what was read comes back equal."""

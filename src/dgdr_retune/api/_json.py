@@ -31,8 +31,10 @@ def _canonical(value: Any, depth: int) -> Any:
     if depth < 0:
         raise JsonValueError("TooDeep", f"the value is nested more than {MAX_DEPTH} levels deep; flatten it")
     match value:
-        case None | bool() | int() | str():
+        case None | bool() | int():
             return value
+        case str():
+            return str(value)  # the text of a StrEnum, not the enum
         case float():
             if not math.isfinite(value):
                 raise JsonValueError("NotJson", f"{value} is no JSON number; use a finite one")

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import annotated_types as bounds
 from attrs import evolve, field, frozen
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from dgdr_retune.api._declare import ApiModel, Content, Defaulting, ListMap, Presence
 from dgdr_retune.api._rule import Rule, TransitionRule
@@ -113,10 +112,7 @@ def _field(info: FieldInfo) -> Field:
 def _default(info: FieldInfo) -> Any:
     if info.is_required():
         return None
-    value = info.get_default(call_default_factory=True, validated_data={})
-    if value is None or value is PydanticUndefined:
-        return None
-    return value.stored() if isinstance(value, ApiModel) else value
+    return info.default.stored() if isinstance(info.default, ApiModel) else info.default
 
 
 def _shape(annotation: Any, metadata: list[Any]) -> Shape:

@@ -36,6 +36,9 @@ _BLOCKING: Final = {
 }
 """Faults for which a server asks no rules, unless they were stored."""
 
+_SHOWN_MAX: Final = 100
+"""Characters of a value that a message repeats."""
+
 _TYPES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
@@ -163,11 +166,11 @@ def _scalar_faults(shape: Scalar, value: Json, path: str) -> Iterator[Fault]:
     if not _is_of(shape, value):
         yield _wrong_type(path, shape.type, value)
         return
-    shown = f"Invalid value: {json.dumps(value)}:"
+    shown = f"Invalid value: {_shown(value)}:"
     if isinstance(value, str):
         if shape.enum and value not in shape.enum:
             supported = ", ".join(f'"{each}"' for each in shape.enum)
-            detail = f"Unsupported value: {json.dumps(value)}: supported values: {supported}"
+            detail = f"Unsupported value: {_shown(value)}: supported values: {supported}"
             yield Fault(path, detail, "FieldValueNotSupported")
         if shape.min_length is not None and len(value) < shape.min_length:
             yield Fault(path, f"{shown} should be at least {shape.min_length} chars long")
@@ -181,6 +184,11 @@ def _scalar_faults(shape: Scalar, value: Json, path: str) -> Iterator[Fault]:
         yield Fault(path, f"{shown} should be greater than {shape.above}")
     if shape.maximum is not None and value > shape.maximum:
         yield Fault(path, f"{shown} should be less than or equal to {shape.maximum}")
+
+
+def _shown(value: Json) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
 def _is_of(shape: Scalar, value: Json) -> bool:

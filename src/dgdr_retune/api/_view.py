@@ -40,9 +40,10 @@ class View:
         """The object at the end of a path. Errors: `UnreadableError`."""
         view = self
         for name in names:
-            below = view.read(name)
             shape = view.shape.by_name[name].shape
-            view = View(shape, below) if isinstance(shape, Object) else view
+            if not isinstance(shape, Object):
+                raise TypeError(f"{name} is declared as no object")
+            view = View(shape, view.read(name))
         return view
 
 
