@@ -1,0 +1,52 @@
+"""Which values of an update an API server takes for unchanged, so that a fault in them is no reason to refuse it.
+
+Source: Kubernetes' CRD validation ratcheting (KEP-4008) as kube-apiserver 1.36 does it; the contract table holds it.
+"""
+
+from typing import Any, Final
+
+from dgdr_retune.api._json import same
+from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Shape
+
+Json = Any
+
+ABSENT: Final = object()
+"""There is no stored value to compare with."""
+
+
+def stored_field(old: Json, name: str) -> Json:
+    """The stored value that a field of the new object is compared with."""
+    return old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
+
+
+def stored_item(shape: List, item: Json, old: Json) -> Json:
+    """The stored value that an item of the new list is compared with: the one of its key, or none in a plain list."""
+    if shape.key is None or not isinstance(item, dict) or not isinstance(old, list):
+        return ABSENT
+    return next((each for each in old if isinstance(each, dict) and each.get(shape.key) == item.get(shape.key)), ABSENT)
+
+
+def unchanged(shape: Shape | None, value: Json, old: Json) -> bool:
+    """Whether a server takes the value for what is stored.
+
+    It follows its schema down. What the schema does not describe it cannot follow: an object of which it does not know
+    a field always counts as changed, and so do all objects around it.
+    """
+    if isinstance(value, dict) and isinstance(old, dict):
+        return len(value) == len(old) and all(
+            name in old and (below := _below(shape, name)) is not None and unchanged(below, item, old[name])
+            for name, item in value.items()
+        )
+    if isinstance(shape, List) and shape.key is not None and isinstance(value, list) and isinstance(old, list):
+        pairs = [(item, stored_item(shape, item, old)) for item in value]
+        return len(value) == len(old) and all(unchanged(shape.item, item, before) for item, before in pairs)
+    return old is not ABSENT and same(value, old)
+
+
+def _below(shape: Shape | None, name: str) -> Shape | None:
+    match shape:
+        case Object():
+            return shape.by_name[name].shape if name in shape.by_name else None
+        case FreeObject():
+            return FreeValue()
+    return None

@@ -1,0 +1,3 @@
+from tests.controlplane.fixture import control_plane, programs
+
+__all__ = ["control_plane", "programs"]

@@ -1,0 +1,118 @@
+"""Values as kube-apiserver reads, compares and prints them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgdr_retune.testing._cel import CelError, evaluate, pattern_matches
+from dgdr_retune.testing._go import shown
+from dgdr_retune.testing._json import decode, encode, same, stored
+
+Json = Any
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_what_is_stored_is_read_back_as_it_is(value: Json) -> None:
+    kept = stored(value)
+    assert same(decode(encode(kept))[0], kept)
+    assert same(stored(kept), kept)
+
+
+@given(VALUES)
+def test_a_value_is_the_same_as_itself_alone(value: Json) -> None:
+    assert same(value, value)
+    assert not same(value, [value])
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([1], [1.0]), ({"a": 1}, {"a": 1.0})])
+def test_equal_values_of_different_types_are_not_the_same(left: Json, right: Json) -> None:
+    assert left == right
+    assert not same(left, right)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "repeated"),
+    [
+        ('{"a":1,"b":{"c":1,"c":2}}', {"a": 1, "b": {"c": 2}}, ("b.c",)),
+        ('[{"a":1,"a":1,"a":1}]', [{"a": 1}], ("[0].a",)),
+        ("9223372036854775807", 2**63 - 1, ()),
+        ("9223372036854775808", float(2**63), ()),
+        ('"\\ud800"', "\ufffd", ()),
+        ('"\\ud83d\\ude00"', "\U0001f600", ()),
+    ],
+)
+def test_a_body_is_read_as_go_reads_it(text: str, value: Json, repeated: tuple[str, ...]) -> None:
+    read, twice = decode(text)
+    assert same(read, value)
+    assert twice == repeated
+
+
+@pytest.mark.parametrize("text", ["", "{", "NaN", "[1,]", "Infinity", "{'a':1}"])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the texts are the standard library's
+        decode(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1"),
+        (1.0, "1"),
+        (-0.5, "-0.5"),
+        (100000.0, "100000"),
+        (1000000.0, "1e+06"),
+        (2147483647.0, "2.147483647e+09"),
+        (0.0001, "0.0001"),
+        (0.00001, "1e-05"),
+        (True, "true"),
+        (None, "null"),
+        ('a"\n\0\u2028\U0001f600é', '"a\\"\\n\\x00\\u2028\U0001f600é"'),
+        ({"b": [1, None], "a": "x"}, '{"a":"x","b":[1,null]}'),
+    ],
+)
+def test_a_value_is_printed_as_go_prints_it(value: Json, text: str) -> None:
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("expression", "variables", "value"),
+    [
+        ("self.size()", {"self": "é\U0001f600"}, 2),
+        ("self.size()", {"self": "a\0b"}, 3),
+        ("self.contains('\\u0000')", {"self": "a\0b"}, True),
+        ("self.a == oldSelf.a", {"self": {"a": "x\0y"}, "oldSelf": {"a": "x\0z"}}, False),
+        (
+            "self.a == oldSelf.a",
+            {"self": {"a": [1, 2.5, None, True, b"x"], "b": "\0"}, "oldSelf": {"a": [1, 2.5, None, True, b"x"]}},
+            True,
+        ),
+        ("self.split('/').all(s, s != '..')", {"self": "a/../b"}, False),
+        ("has(self.a) ? self.a : 7", {"self": {}}, 7),
+    ],
+)
+def test_rules_see_whole_strings(expression: str, variables: dict[str, Json], value: Json) -> None:
+    assert evaluate(expression, variables) == value
+
+
+@pytest.mark.parametrize("expression", ["self.a", "self.b > 1", "1 / 0 == 1"])
+def test_a_rule_without_a_value_is_an_error(expression: str) -> None:
+    with pytest.raises(CelError):
+        evaluate(expression, {"self": {"b": "x"}})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"), [("^a$", "a\n", False), ("b", "abc", True), ("^[^\\x00]*$", "a\0", False)]
+)
+def test_patterns_are_those_of_re2(pattern: str, text: str, *, matches: bool) -> None:
+    assert pattern_matches(pattern, text) is matches
