@@ -128,7 +128,8 @@ def measure_in_child(task: str, segments: Path, *, memory: bool = False) -> dict
     """Run one task in a new process; with `memory`, watch what it and its helpers hold, which slows them down."""
     with tempfile.TemporaryDirectory() as scratch:
         order = [sys.executable, __file__, "--task", task, "--segments", segments, "--target", Path(scratch, "out")]
-        child = subprocess.Popen(order, stdout=subprocess.PIPE)
+        # As the child of a cut: without threads, so that it may fork.
+        child = subprocess.Popen(order, stdout=subprocess.PIPE, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         peak = 0
         while memory and child.poll() is None:
             peak = max(peak, held_bytes(child.pid))

@@ -198,12 +198,16 @@ def test_the_rows_are_the_same_for_any_order_of_listing_backend_time_and_number_
     assert done.counts.censored >= 180
 
 
-def test_several_processes_make_the_same_window_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_segments: Write
-) -> None:
+@pytest.fixture
+def forking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers for little work, and in spite of idle threads in this process."""
     monkeypatch.setattr("dgdr_retune.windows._helpers.WORTH_A_PROCESS", 1000)
-    # pytest's own threads, if there are any, must not keep this from forking.
-    monkeypatch.setattr("threading.active_count", lambda: 1)
+    monkeypatch.setattr("dgdr_retune.windows._helpers._threads", lambda: 1)
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_several_processes_make_the_same_window_and_counts(tmp_path: Path, write_segments: Write) -> None:
     segments = {pod.name: [path.read_bytes() for path in sorted(pod.iterdir())] for pod in sorted(RECORDED.iterdir())}
     damaged = segments["frontend-1"][2]
     segments["frontend-1"][2] = damaged[:9000] + b"?" + damaged[9001:-50]
@@ -218,24 +222,29 @@ def test_several_processes_make_the_same_window_and_counts(
     assert all(evolve(one, path=None) == evolve(done[0], path=None) for one in done)
 
 
+def test_a_process_with_threads_does_not_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgdr_retune.windows._helpers.WORTH_A_PROCESS", 1000)
+    monkeypatch.setattr("dgdr_retune.windows._helpers._threads", lambda: 2)
+    monkeypatch.setattr("os.fork", lambda: pytest.fail("it forked"))
+    assert cut(recorded_request(tmp_path), processes=2).outcome == "published"
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_helper_that_dies_fails_the_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("dgdr_retune.windows._helpers.WORTH_A_PROCESS", 1000)
-    monkeypatch.setattr("threading.active_count", lambda: 1)
     monkeypatch.setattr("dgdr_retune.windows._helpers._result", die)
     with pytest.raises(CutError, match="helper") as raised:
         cut(recorded_request(tmp_path), processes=2)
     assert raised.value.reason == "cut_died"
 
 
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.parametrize("processes", [1, 3])
-def test_a_helper_fails_with_the_reason_of_the_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
-) -> None:
-    monkeypatch.setattr("dgdr_retune.windows._helpers.WORTH_A_PROCESS", 1000)
-    monkeypatch.setattr("threading.active_count", lambda: 1)
+def test_a_helper_fails_with_the_reason_of_the_cut(tmp_path: Path, processes: int) -> None:
     for maximum in (100, 6000):
         with pytest.raises(CutError) as raised:
             cut(recorded_request(tmp_path, maximum_rows=maximum), processes=processes)
