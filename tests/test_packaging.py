@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from dgdr_retune.cli._app import app
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -17,3 +21,12 @@ def test_quickstart_data_is_at_most_one_megabyte() -> None:
     files = [path for path in (ROOT / "examples" / "quickstart").rglob("*.gz") if "windows" not in path.parts]
     assert files
     assert sum(path.stat().st_size for path in files) <= 1_000_000
+
+
+def test_the_readme_shows_what_the_quickstart_prints() -> None:
+    result = CliRunner().invoke(app, ["retune", str(ROOT / "examples" / "quickstart" / "retune.yaml")])
+    assert result.exit_code == 0, result.output
+    printed = [line.rstrip() for line in result.stdout.splitlines() if not line.startswith("Report:")]
+    readme = (ROOT / "README.md").read_text().splitlines()
+    begin = readme.index(printed[0])
+    assert readme[begin : begin + len(printed)] == printed

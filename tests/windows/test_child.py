@@ -227,7 +227,7 @@ def test_a_child_that_is_killed_at_any_moment_leaves_the_window_absent_or_whole(
             return error.reason
         return "done"
 
-    for _ in range(25):
+    for _ in range(15):
         window.unlink(missing_ok=True)
         ended.add(asyncio.run(interrupted()))
         if window.exists():

@@ -198,12 +198,16 @@ def test_the_rows_are_the_same_for_any_order_of_listing_backend_time_and_number_
     assert done.counts.censored >= 180
 
 
-def test_several_processes_make_the_same_window_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_segments: Write
-) -> None:
+@pytest.fixture
+def forking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers for little work, and in spite of idle threads in this process."""
     monkeypatch.setattr("dgdr_retune.windows._helpers.WORTH_A_PROCESS", 1000)
-    # pytest's own threads, if there are any, must not keep this from forking.
-    monkeypatch.setattr("threading.active_count", lambda: 1)
+    monkeypatch.setattr("dgdr_retune.windows._helpers._threads", lambda: 1)
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_several_processes_make_the_same_window_and_counts(tmp_path: Path, write_segments: Write) -> None:
     segments = {pod.name: [path.read_bytes() for path in sorted(pod.iterdir())] for pod in sorted(RECORDED.iterdir())}
     damaged = segments["frontend-1"][2]
     segments["frontend-1"][2] = damaged[:9000] + b"?" + damaged[9001:-50]
@@ -218,12 +222,29 @@ def test_several_processes_make_the_same_window_and_counts(
     assert all(evolve(one, path=None) == evolve(done[0], path=None) for one in done)
 
 
-@pytest.mark.parametrize("processes", [1, 3])
-def test_a_helper_fails_with_the_reason_of_the_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
-) -> None:
+def test_a_process_with_threads_does_not_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dgdr_retune.windows._helpers.WORTH_A_PROCESS", 1000)
-    monkeypatch.setattr("threading.active_count", lambda: 1)
+    monkeypatch.setattr("dgdr_retune.windows._helpers._threads", lambda: 2)
+    monkeypatch.setattr("os.fork", lambda: pytest.fail("it forked"))
+    assert cut(recorded_request(tmp_path), processes=2).outcome == "published"
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_helper_that_dies_fails_the_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("dgdr_retune.windows._helpers._result", die)
+    with pytest.raises(CutError, match="helper") as raised:
+        cut(recorded_request(tmp_path), processes=2)
+    assert raised.value.reason == "cut_died"
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_helper_fails_with_the_reason_of_the_cut(tmp_path: Path, processes: int) -> None:
     for maximum in (100, 6000):
         with pytest.raises(CutError) as raised:
             cut(recorded_request(tmp_path, maximum_rows=maximum), processes=processes)
@@ -386,15 +407,44 @@ def test_a_segment_that_grows_is_read_up_to_its_length_at_the_start(write_segmen
     assert ids(published_rows(done)) == ["a", "b"]
 
 
-def test_a_segment_that_is_replaced_between_the_passes_fails_the_cut(write_segments: Write, request_for: Make) -> None:
-    path = write_segments({"f": [member(row("a"))]}) / "f" / "trace.000000.jsonl.gz"
+def test_rows_of_a_member_that_is_too_large_to_keep_are_published_alike(
+    tmp_path: Path, write_segments: Write, request_for: Make
+) -> None:
+    rows = [row(f"{number:05}", received_ms=START_MS + number * 7919 % 60_000) for number in range(4000)]
+    write_segments({"f": [member(*rows)]})
+    kept = cut_rows(request_for())
+    limits = Limits(kept=1 << 16, batch=1 << 20)
+    assert cut_rows(request_for(windows=Place(str(tmp_path), "again")), limits=limits) == kept
+    assert len(kept) == 4000
+
+
+def test_ids_that_memory_is_not_for_fail_the_window(write_segments: Write, request_for: Make) -> None:
+    write_segments({"f": [member(*(row(f"{number:010}") for number in range(20)))]})
+    with pytest.raises(CutError, match="200 bytes of ids") as raised:
+        cut(request_for(), limits=Limits(ids=199))
+    assert raised.value.reason == "window_too_large"
+    assert cut(request_for(), limits=Limits(ids=200)).counts.rows == 20
+
+
+@pytest.mark.parametrize("how", ["other rows", "gone", "shorter", "damaged"])
+def test_a_segment_that_changes_between_the_passes_fails_the_cut(
+    write_segments: Write, request_for: Make, how: str
+) -> None:
+    content = member(row("a"))
+    path = write_segments({"f": [content]}) / "f" / "trace.000000.jsonl.gz"
+
+    def replace() -> None:
+        if how == "gone":
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes({"other rows": member(row("b")), "shorter": b"", "damaged": content[:-1] + b"?"}[how])
 
     class Replacing(Unsynced):
         def write(self, descriptor: int, data: bytes | memoryview) -> int:
-            path.write_bytes(member(row("b")))
+            replace()
             return super().write(descriptor, data)
 
-    with pytest.raises(CutError, match="changed while the window was cut") as raised:
+    with pytest.raises(CutError, match=r"changed while the window was cut|cut again") as raised:
         cut(request_for(), filesystem=Replacing())
     assert raised.value.reason == "segments_changed"
     assert not list(Path(request_for().windows.root, "windows", "chat").iterdir())

@@ -2,10 +2,10 @@
 
 import os
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -45,14 +45,13 @@ def select_with_helpers(
 ) -> Selection:
     """Do `select` for segments of known lengths, in this process and helpers that are forked from it.
 
-    A process with threads must not fork: then this process does all of it.
+    A process with threads must not fork, and does all of it. Idle ones count: numpy has some, unless its library of
+    linear algebra is told not to (OPENBLAS_NUM_THREADS=1).
 
     Raises:
         CutError: as `select`, and `cut_died` if a helper dies.
     """
-    if threading.active_count() > 1:
-        processes = 1
-    first, *others = _parts(listed, processes)
+    first, *others = _parts(listed, processes if _threads() == 1 else 1)
     with ExitStack() as stack:
         helpers = [_Helper(select, part) for part in others]
         for helper in helpers:
@@ -61,6 +60,10 @@ def select_with_helpers(
         for helper in helpers:
             _merge(selection, helper.result())
     return selection
+
+
+def _threads() -> int:
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
 def _parts(listed: Sequence[tuple[Segment, int]], processes: int) -> list[list[Segment]]:

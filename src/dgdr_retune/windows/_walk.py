@@ -22,7 +22,7 @@ _PIECE: Final = 1 << 20
 """Split into lines at once; a block of nothing but line ends would be millions of objects."""
 
 _KNOWN_FLAGS: Final = 0x1F
-_COST_OF_A_TRIAL: Final = 4096
+_COST_OF_A_TRIAL: Final = 32 << 10
 _WORK_PER_BYTE: Final = 64
 _WORK_PER_SEGMENT: Final = 8
 
