@@ -13,6 +13,7 @@ from tests.contract.row import cut, put, thing
 from tests.contract.spec_rows import STATIC, TRACE
 
 from dgdr_retune.admission import Review, ReviewError, mutated, read_review, validated
+from dgdr_retune.admission._review import additions
 from dgdr_retune.api import KINDS, REQUEST, RUN, default, validate
 
 Json = Any
@@ -189,3 +190,9 @@ def test_an_object_that_is_nested_very_deeply_has_an_answer() -> None:
     asked = review(thing(REQUEST, put(STATIC, "aisimulate.inputOverrides", deep)))
     assert response(mutated(asked))["allowed"] is True
     assert "levels deep" in response(validated(asked))["status"]["message"]
+
+
+def test_a_patch_escapes_what_a_pointer_cannot_hold() -> None:
+    before = {"a/b~c": {"kept": 1}}
+    after = {"a/b~c": {"kept": 1, "new": 2}}
+    assert list(additions(before, after)) == [{"op": "add", "path": "/a~1b~0c/new", "value": 2}]

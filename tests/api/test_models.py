@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.api.strategies import FREE_OBJECTS, objects
-from tests.contract.row import put, thing
+from tests.contract.row import cut, put, thing
 from tests.contract.spec_rows import STATIC, TRACE
 from tests.contract.table import ROWS
 
@@ -95,7 +95,10 @@ def test_an_unknown_field_is_named_by_its_path_wherever_it_is() -> None:
     )
 
 
-def test_a_python_name_on_the_wire_is_an_unknown_field() -> None:
+def test_a_python_name_on_the_wire_is_no_field_of_the_api() -> None:
+    with pytest.raises(InvalidObjectError) as missing:
+        Request.read(thing(REQUEST, cut(STATIC, "modelRef") | {"model_ref": {"name": "x"}}))
+    assert missing.value.problems == ("spec.modelRef: Field required",)
     with pytest.raises(UnknownFieldsError) as caught:
         Request.read(thing(REQUEST, put(STATIC, "model_ref", {"name": "x"}))).written()
     assert caught.value.paths == ("spec.model_ref",)

@@ -108,6 +108,7 @@ def _not_ratcheted() -> Iterator[Row]:
     new = put(whole, "hardware.gpu.sku", "h200_sxm")
     yield _ratcheted(REQUEST, "two faults, one is mended", whole, new, "should be greater than or equal to 1")
     yield from _without_spec()
+    yield from _unreadable()
 
 
 def _not_followed() -> Iterator[Row]:
@@ -133,6 +134,51 @@ def _not_followed() -> Iterator[Row]:
     yield _ratcheted(CANDIDATE, "no parameters, nothing changes", undeclared, undeclared, required, refused=True)
     declared = cut(undeclared, "restart")
     yield _ratcheted(CANDIDATE, "no parameters, nothing changes, all declared", declared, declared, required)
+
+
+def _unreadable() -> Iterator[Row]:
+    """A rule that reads a value of a wrong type refuses every update, of any part, whatever was stored before."""
+    a_map, text = "invalid data, expected a map", "invalid data, expected"
+    claim = put(TRACE, f"{CLAIM}.claimName", 5)
+    static = put(STATIC, "workload.trace", ["x"])
+    for kind, note, spec, fault in (
+        (REQUEST, "claimName is a number", claim, text),
+        (RUN, "claimName is a number", claim, text),
+        (REQUEST, "trace is a list", static, a_map),
+        (REQUEST, "workload is text", put(STATIC, "workload", "x"), a_map),
+        (RUN, "aisimulate is a number", put(STATIC, "aisimulate", 1.5), a_map),
+    ):
+        yield _ratcheted(kind, f"{note}, nothing changes", spec, spec, fault, refused=True)
+        yield Row(
+            id=f"{kind.short} status stored before the rule: {note}",
+            kind=kind,
+            operation="update status",
+            object=thing(kind, spec, {"conditions": []}),
+            old=thing(kind, spec),
+            loose=True,
+            refused=fault,
+            constraint=":ratcheting",
+        )
+    condition = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": 1,
+        "message": "",
+        "lastTransitionTime": "2026-10-01T12:00:00Z",
+    }
+    yield Row(
+        id="dgdr update stored before the rule: a reason is a number, image changes",
+        kind=REQUEST,
+        operation="update",
+        object=thing(REQUEST, put(STATIC, "image", "x")),
+        old=thing(REQUEST, STATIC, {"conditions": [condition]}),
+        loose=True,
+        refused=text,
+        constraint=":ratcheting",
+    )
+    unread = put(STATIC, "recommendation.maxCandidates", "x")
+    changed = put(unread, "image", "x")
+    yield _ratcheted(REQUEST, "maxCandidates, which no rule reads, is text", unread, changed, "must be of type integer")
 
 
 def _without_spec() -> Iterator[Row]:

@@ -91,6 +91,11 @@ def _immutable_runs() -> Iterator[Row]:
     default = put(STATIC, "objective", {"mode": "Optimize", "metric": "Throughput"})
     yield immutable(RUN, "a default is written out", STATIC, default, refused=False)
     whole_number = put(OVERRIDES, "objective.sla.ttftMs", 500.0)
+    yield evolve(
+        immutable(RUN, "no specification", OVERRIDES, OVERRIDES),
+        object=cut(thing(RUN, OVERRIDES), "spec"),
+        refused="Required value",
+    )
     yield immutable(RUN, "a number is written as a whole float", OVERRIDES, whole_number, refused=False)
     yield evolve(
         immutable(RUN, "an integer is written as a whole float", OVERRIDES, put(OVERRIDES, "hardware.gpu.budget", 2.0)),

@@ -238,6 +238,14 @@ def test_overrides_that_are_nested_too_deeply_have_a_reason_and_no_input() -> No
     assert caught.value.reason == "InvalidSpec"
 
 
+def test_a_carrier_that_mixes_versions_has_a_reason_and_no_input() -> None:
+    mixed = to_v1beta1(request_with(BASE))
+    mixed["spec"]["model"] = "x"
+    with pytest.raises(LoweringError, match=r"spec\.v1beta2 must be an object") as caught:
+        lower(mixed)
+    assert caught.value.reason == "InvalidSpec"
+
+
 @pytest.mark.parametrize("value", [None, [], "x", {}, {"kind": "Pod", "apiVersion": "v1"}, request_with("x")])
 def test_anything_else_has_a_reason(value: Json) -> None:
     with pytest.raises(LoweringError):

@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions, generated from the models."""
 
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -9,7 +9,11 @@ from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._object import GROUP, VERSION
 from dgdr_retune.api._rule import Rule, TransitionRule
-from dgdr_retune.api._shape import Field, FreeObject, FreeValue, List, Object, Scalar, Shape
+from dgdr_retune.api._shape import Field, FreeObject, List, Object, Scalar, Shape
+
+_FREE_VALUE: Final = {"nullable": True, "x-kubernetes-preserve-unknown-fields": True}
+"""A value of a free object. It has no type, for only so does a server compare it whole when a rule asks whether the
+object changed; it may be null, for else a server would drop nulls."""
 
 
 def custom_resource_definition(kind: Kind) -> dict[str, Any]:
@@ -67,11 +71,8 @@ def structural_schema(shape: Shape) -> dict[str, Any]:
     match shape:
         case Scalar():
             schema = _scalar(shape)
-        case FreeValue():
-            # without a type: only so does a server compare such values whole when it asks whether they changed
-            schema = {"nullable": True, "x-kubernetes-preserve-unknown-fields": True}
         case FreeObject():
-            schema = {"type": "object", "additionalProperties": structural_schema(FreeValue())}
+            schema = {"type": "object", "additionalProperties": dict(_FREE_VALUE)}
         case List():
             schema = _list(shape)
         case Object():

@@ -6,7 +6,7 @@ Source: Kubernetes' CRD validation ratcheting (KEP-4008) as kube-apiserver 1.36 
 from typing import Any, Final
 
 from dgdr_retune.api._json import same
-from dgdr_retune.api._shape import FreeObject, FreeValue, List, Object, Shape
+from dgdr_retune.api._shape import FreeObject, List, Object, Shape
 
 Json = Any
 
@@ -33,20 +33,18 @@ def unchanged(shape: Shape | None, value: Json, old: Json) -> bool:
     a field always counts as changed, and so do all objects around it.
     """
     if isinstance(value, dict) and isinstance(old, dict):
-        return len(value) == len(old) and all(
-            name in old and (below := _below(shape, name)) is not None and unchanged(below, item, old[name])
-            for name, item in value.items()
-        )
+        same_names = value.keys() == old.keys()
+        return same_names and all(_field_unchanged(shape, name, item, old[name]) for name, item in value.items())
     if isinstance(shape, List) and shape.key is not None and isinstance(value, list) and isinstance(old, list):
         pairs = [(item, stored_item(shape, item, old)) for item in value]
         return len(value) == len(old) and all(unchanged(shape.item, item, before) for item, before in pairs)
     return old is not ABSENT and same(value, old)
 
 
-def _below(shape: Shape | None, name: str) -> Shape | None:
+def _field_unchanged(shape: Shape | None, name: str, item: Json, old: Json) -> bool:
     match shape:
-        case Object():
-            return shape.by_name[name].shape if name in shape.by_name else None
+        case Object() if name in shape.by_name:
+            return unchanged(shape.by_name[name].shape, item, old)
         case FreeObject():
-            return FreeValue()
-    return None
+            return unchanged(None, item, old)
+    return False

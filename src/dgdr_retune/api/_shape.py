@@ -36,13 +36,6 @@ class FreeObject:
 
 
 @frozen
-class FreeValue:
-    """A value of a free object."""
-
-    rules: Rules = ()
-
-
-@frozen
 class List:
     """A list; with `key` its items are told apart by that field, else it is replaced as a whole."""
 
@@ -80,7 +73,7 @@ class Object:
         object.__setattr__(self, "by_name", {each.name: each for each in self.fields})
 
 
-Shape = Scalar | FreeObject | FreeValue | List | Object
+Shape = Scalar | FreeObject | List | Object
 
 _SCALARS: dict[type, Literal["string", "integer", "number"]] = {str: "string", int: "integer", float: "number"}
 

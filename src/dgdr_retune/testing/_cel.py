@@ -1,6 +1,7 @@
 """The official CEL runtime."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache
@@ -95,8 +96,8 @@ def _literal(value: Any) -> str:
             return "[" + ", ".join(map(_literal, value)) + "]"
         case str():
             return '"' + "".join(f"\\U{ord(character):08x}" for character in value) + '"'
-        case bytes():
-            return 'b"' + "".join(f"\\x{byte:02x}" for byte in value) + '"'
+        case float() if math.isnan(value):
+            return 'double("NaN")'
         case datetime():
             return f'timestamp("{value.isoformat()}")'
     return json.dumps(value)

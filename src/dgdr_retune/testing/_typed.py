@@ -5,6 +5,7 @@ comparisons and in nothing else. A value that is not of its field's type (1.0 fo
 before the schema and is left as it is) makes a rule fail wherever it is looked at, be it only for its presence.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -75,7 +76,7 @@ def holds(expression: str, variables: Mapping[str, Any]) -> bool:
         raise CelError(problem)
     verdicts = set()
     for replacement in (_apart, _alike, _absent):
-        tried = {name: _replaced(value, name, replacement) for name, value in variables.items()}
+        tried = {name: _replaced(value, replacement) for name, value in variables.items()}
         try:
             verdicts.add(evaluate(expression, tried) is True)
         except CelError as error:
@@ -121,26 +122,26 @@ def _unreadable(value: Any) -> Iterator[Unreadable]:
                 yield from _unreadable(item)
 
 
-def _apart(_: Unreadable, variable: str) -> Any:
-    return variable.encode()
+def _apart(_: Unreadable) -> Any:
+    return math.nan  # not even equal to itself
 
 
-def _alike(value: Unreadable, _: str) -> Any:
-    return b"" if value.whole is None else value.whole
+def _alike(value: Unreadable) -> Any:
+    return False if value.whole is None else value.whole
 
 
-def _absent(_: Unreadable, __: str) -> Any:
+def _absent(_: Unreadable) -> Any:
     return _ABSENT
 
 
-def _replaced(value: Any, variable: str, replacement: Callable[[Unreadable, str], Any]) -> Any:
+def _replaced(value: Any, replacement: Callable[[Unreadable], Any]) -> Any:
     match value:
         case Unreadable():
-            return replacement(value, variable)
+            return replacement(value)
         case dict():
-            items = ((name, _replaced(item, variable, replacement)) for name, item in value.items())
+            items = ((name, _replaced(item, replacement)) for name, item in value.items())
             return {name: item for name, item in items if item is not _ABSENT}
         case list():
-            items = (_replaced(item, variable, replacement) for item in value)
+            items = (_replaced(item, replacement) for item in value)
             return [item for item in items if item is not _ABSENT]
     return value
