@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.controlplane.fixture import control_plane, programs
+
+__all__ = ["control_plane", "programs"]
 
 TESTS = Path(__file__).parent
 

@@ -9,11 +9,8 @@ from tests.contract.generator import updates
 from tests.contract.judges import PythonJudge, ServerJudge, definitions
 from tests.contract.table import ROWS
 from tests.controlplane.control_plane import ControlPlane, running
-from tests.controlplane.fixture import control_plane, programs
 
 from dgdr_retune.testing import SimulatedApiServer, transport
-
-__all__ = ["control_plane", "programs"]
 
 SERVED = [row for row in ROWS if not row.validate_alone]
 STORED_UPDATES = updates(count=200, seed=20261001)

@@ -11,6 +11,7 @@ import yaml
 from rich.console import Console
 
 from dgdr_retune import __version__
+from dgdr_retune.cli import _api
 from dgdr_retune.cli._draft import draft_configuration
 from dgdr_retune.cli._progress import TerminalObserver
 from dgdr_retune.cli._run import Exit, errors, errors_in_words, stoppable
@@ -203,6 +204,9 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None: ...
+
+
+_api.register(app)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dgdr_retune.replay._parent import die_with
+from dgdr_retune._process import die_with
 
 
 class Replay(msgspec.Struct):

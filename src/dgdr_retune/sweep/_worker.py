@@ -6,10 +6,7 @@ sends a pickle of (engine, scenario, handle of the shared trace) and then one of
 each job. Each job gets one answer, in MessagePack: nothing that a worker sends is unpickled.
 """
 
-import ctypes
-import os
 import pickle
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -20,14 +17,13 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from dgdr_retune._process import die_with
 from dgdr_retune.replay import Metrics, ReplayEngine, ReplayError, RequestTimes, RouterParameters, Scenario, attach
 from dgdr_retune.sweep._executor import Failure
 
 LENGTH_BYTES = 4
 MAX_MESSAGE = 500
 """Characters of a failure's message that are passed on; an engine may answer with a page."""
-
-_PR_SET_PDEATHSIG = 1
 
 Question = Literal["replay", "request_times"]
 Replayer = Callable[[Question, RouterParameters, int], Metrics | RequestTimes]
@@ -58,13 +54,6 @@ def main(arguments: list[str]) -> None:
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rwb") as stream:
         channel.set_inheritable(False)  # an engine's own children must not hold it open
         serve(stream)
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, even in the middle of native code."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the line above
-        raise SystemExit
 
 
 def serve(stream: BufferedRWPair) -> None:

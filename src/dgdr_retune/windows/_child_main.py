@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from dgdr_retune._process import die_with
 from dgdr_retune.windows._child import Answer, Order
 from dgdr_retune.windows._cut import cut
 from dgdr_retune.windows._errors import Failure, WindowError
-from dgdr_retune.windows._process import die_with
 
 NICENESS: Final = 10
 """A cut must not slow down what it shares a host with."""

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
+from dgdr_retune._process import die_with
 from dgdr_retune.windows._errors import CutError, Failure, WindowError
-from dgdr_retune.windows._process import die_with
 from dgdr_retune.windows._row import Refusal
 from dgdr_retune.windows._scan import Damage
 from dgdr_retune.windows._segments import Segment

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dgdr_retune._process import die_with
 from dgdr_retune.replay._engine import RouterParameters, Scenario
-from dgdr_retune.replay._parent import die_with
 from dgdr_retune.replay._simulation._compile import compile_kernels
 from dgdr_retune.replay._simulation._fast import marker_of
 from dgdr_retune.replay._simulation._simulate import build_entry, simulate
