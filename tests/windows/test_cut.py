@@ -51,7 +51,7 @@ def recorded_request(target: Path, **values: Any) -> CutRequest:
         windows=Place(str(target)),
         name="chat",
         window=window,
-        mtime_margin_s=float("inf"),
+        mtime_margin_s=1e9,
     )
     return evolve(request, **values)
 
@@ -97,7 +97,7 @@ def test_any_undamaged_window_is_what_a_plain_reader_makes_of_it(
         windows=Place(str(directory)),
         name="chat",
         window=WINDOW,
-        mtime_margin_s=float("inf"),
+        mtime_margin_s=1e9,
     )
     limits = Limits(batch=chance.choice([1, 2000, 1 << 20]), kept=chance.choice([100, 1 << 20]))
     done = cut(request, filesystem=Unsynced(), limits=limits)
@@ -380,7 +380,7 @@ def test_only_segments_of_the_documented_name_and_kind_are_read(
         (pod.parent / "linked").symlink_to(pod)
         (pod.parent / "Not-A-Pod").mkdir()
         (pod.parent / "file").write_bytes(other)
-        done = cut(request_for(mtime_margin_s=float("inf")))
+        done = cut(request_for(mtime_margin_s=1e9))
     assert ids(published_rows(done)) == ["good", "seven 0", "seven 1", "seven 2"]
     assert done.counts.segments == 4
 
