@@ -124,6 +124,15 @@ def test_a_row_that_ended_after_the_cutoff_is_censored_however_late_the_cut(
     assert done.counts.censored == 1
 
 
+def test_censoring_goes_by_the_time_of_the_event_and_not_by_the_total(write_segments: Write, request_for: Make) -> None:
+    late = line(record("late", took_ms=1.0) | {"event_time_unix_ms": WINDOW.cutoff_ms + 1})
+    early = line(record("early", took_ms=99_000.0) | {"event_time_unix_ms": WINDOW.cutoff_ms})
+    write_segments({"f": [member(late, early)]})
+    done = cut(request_for())
+    assert ids(published_rows(done)) == ["early"]
+    assert done.counts.censored == 1
+
+
 def test_the_earliest_of_a_repeated_id_stays_by_end_then_pod_then_place(
     write_segments: Write, request_for: Make
 ) -> None:
@@ -299,6 +308,9 @@ def test_a_block_size_of_another_kind_is_replayed_as_well(write_segments: Write,
     assert ids(cut_rows(request_for())) == ["a"]
 
 
+LONG_TAIL = gzip.compress(random.Random(1).randbytes(5000))[:-9]  # noqa: S311
+
+
 @pytest.mark.parametrize(
     ("segment", "corrupt"),
     [
@@ -306,6 +318,8 @@ def test_a_block_size_of_another_kind_is_replayed_as_well(write_segments: Write,
         pytest.param(member(row("a")) + b"x" * 5000, True, id="bytes"),
         pytest.param(member(row("a")) + bytes(5000) + member(row("b")), True, id="a hole"),
         pytest.param(b"x" * 5000, True, id="nothing else"),
+        pytest.param(member(row("a")) + b"x" * 400 + LONG_TAIL, True, id="bytes before a long tail"),
+        pytest.param(member(row("a")) + b"x" * 400 + bytes(5000), True, id="bytes before many zeros"),
         pytest.param(member(row("a")) + bytes(5000), False, id="zeros at the end"),
         pytest.param(
             member(row("a")) + member(*(row(os.urandom(9).hex()) for _ in range(99)))[:-9], False, id="a tail"
