@@ -139,6 +139,20 @@ def test_the_first_replays_do_not_wait_for_the_compiler_and_later_processes_find
     assert run() == [True, True, True]
 
 
+@pytest.mark.fast
+def test_where_no_cache_can_be_written_the_process_compiles_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    njit = numba.njit
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*arguments, **options)
+
+    monkeypatch.setattr(numba, "njit", refuse)
+    assert marker_of(compile_kernels(build_entry)) is None
+
+
 def test_without_numba_cpython_runs_the_hot_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert compiled_run() is None

@@ -51,7 +51,7 @@ def recorded_request(target: Path, **values: Any) -> CutRequest:
         windows=Place(str(target)),
         name="chat",
         window=window,
-        mtime_margin_s=float("inf"),
+        mtime_margin_s=1e9,
     )
     return evolve(request, **values)
 
@@ -97,12 +97,13 @@ def test_any_undamaged_window_is_what_a_plain_reader_makes_of_it(
         windows=Place(str(directory)),
         name="chat",
         window=WINDOW,
-        mtime_margin_s=float("inf"),
+        mtime_margin_s=1e9,
     )
     limits = Limits(batch=chance.choice([1, 2000, 1 << 20]), kept=chance.choice([100, 1 << 20]))
     done = cut(request, filesystem=Unsynced(), limits=limits)
     rows, counts = plain_cut(directory / "segments", WINDOW)
-    assert {name: getattr(done.counts, name) for name in counts} == counts
+    made = asdict(done.counts) | {"other_events": done.other_events}
+    assert {name: made[name] for name in counts} == counts
     if not rows:
         assert (done.outcome, done.path) == ("no_traffic", None)
     else:
@@ -121,6 +122,15 @@ def test_a_row_that_ended_after_the_cutoff_is_censored_however_late_the_cut(
     write_segments({"f": [member(row("in", took_ms=70_000.0), row("late", took_ms=70_001.0))]})
     done = cut(request_for())
     assert ids(published_rows(done)) == ["in"]
+    assert done.counts.censored == 1
+
+
+def test_censoring_goes_by_the_time_of_the_event_and_not_by_the_total(write_segments: Write, request_for: Make) -> None:
+    late = line(record("late", took_ms=1.0) | {"event_time_unix_ms": WINDOW.cutoff_ms + 1})
+    early = line(record("early", took_ms=99_000.0) | {"event_time_unix_ms": WINDOW.cutoff_ms})
+    write_segments({"f": [member(late, early)]})
+    done = cut(request_for())
+    assert ids(published_rows(done)) == ["early"]
     assert done.counts.censored == 1
 
 
@@ -299,6 +309,9 @@ def test_a_block_size_of_another_kind_is_replayed_as_well(write_segments: Write,
     assert ids(cut_rows(request_for())) == ["a"]
 
 
+LONG_TAIL = gzip.compress(random.Random(1).randbytes(5000))[:-9]  # noqa: S311
+
+
 @pytest.mark.parametrize(
     ("segment", "corrupt"),
     [
@@ -306,6 +319,8 @@ def test_a_block_size_of_another_kind_is_replayed_as_well(write_segments: Write,
         pytest.param(member(row("a")) + b"x" * 5000, True, id="bytes"),
         pytest.param(member(row("a")) + bytes(5000) + member(row("b")), True, id="a hole"),
         pytest.param(b"x" * 5000, True, id="nothing else"),
+        pytest.param(member(row("a")) + b"x" * 400 + LONG_TAIL, True, id="bytes before a long tail"),
+        pytest.param(member(row("a")) + b"x" * 400 + bytes(5000), True, id="bytes before many zeros"),
         pytest.param(member(row("a")) + bytes(5000), False, id="zeros at the end"),
         pytest.param(
             member(row("a")) + member(*(row(os.urandom(9).hex()) for _ in range(99)))[:-9], False, id="a tail"
@@ -349,7 +364,7 @@ def test_refused_rows_are_counted_by_reason(write_segments: Write, request_for: 
     bad = [b"nonsense", b"{", row("x").replace(b"v1", b"v9"), b'{"event_type":"tool_end"}']
     write_segments({"f": [member(row("a"), *bad)]})
     done = cut(request_for())
-    assert (done.counts.malformed, done.counts.other_events) == (3, 1)
+    assert (done.counts.malformed, done.other_events) == (3, 1)
     assert done.malformed == {"json": 2, "schema": 1}
 
 
@@ -380,7 +395,7 @@ def test_only_segments_of_the_documented_name_and_kind_are_read(
         (pod.parent / "linked").symlink_to(pod)
         (pod.parent / "Not-A-Pod").mkdir()
         (pod.parent / "file").write_bytes(other)
-        done = cut(request_for(mtime_margin_s=float("inf")))
+        done = cut(request_for(mtime_margin_s=1e9))
     assert ids(published_rows(done)) == ["good", "seven 0", "seven 1", "seven 2"]
     assert done.counts.segments == 4
 

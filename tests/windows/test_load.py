@@ -44,7 +44,6 @@ def header(frontends: int = 2, *, size: int = 0, uid: str = "") -> WindowHeader:
             censored=size,
             duplicates=size,
             malformed=size,
-            other_events=size,
             segments=size,
             members=size,
             corrupt_members=size,
@@ -63,7 +62,7 @@ def header(frontends: int = 2, *, size: int = 0, uid: str = "") -> WindowHeader:
     )
 
 
-@given(frontends=st.integers(0, 60), size=st.integers(0, 10**7), uid=st.sampled_from(["", "0" * 36]))
+@given(frontends=st.integers(0, 60), size=st.integers(0, 10**8), uid=st.sampled_from(["", "0" * 36]))
 def test_a_comment_is_read_back_as_it_was_written(frontends: int, size: int, uid: str) -> None:
     written = header(frontends, size=size, uid=uid)
     comment = encode_comment(written)

@@ -227,6 +227,16 @@ def test_a_directory_that_cannot_be_synced_is_noted_once(request_: CutRequest, d
     the_window(directory)
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=named)
+def test_a_directory_whose_sync_fails_is_no_success_though_the_window_is_whole(
+    request_: CutRequest, directory: Path, number: int
+) -> None:
+    with pytest.raises(CutError, match=NAMES[number]) as raised:
+        cut(request_, filesystem=Faulty(sync=failing(number, is_directory)))
+    assert raised.value.reason == "storage_failed"
+    the_window(directory)
+
+
 @pytest.mark.parametrize("number", SYNC, ids=named)
 def test_a_file_that_cannot_be_synced_is_not_published(request_: CutRequest, directory: Path, number: int) -> None:
     with pytest.raises(CutError, match=NAMES[number]):
@@ -299,6 +309,7 @@ def test_a_window_that_storage_shows_late_is_found_by_listing_or_left_to_the_nex
 
         def __init__(self, *, listing_helps: bool) -> None:
             self.hidden = True
+            self.was_refused = False
             self.listing_helps = listing_helps
 
         def open(self, name: str, flags: int, **options: Any) -> int:
@@ -312,16 +323,12 @@ def test_a_window_that_storage_shows_late_is_found_by_listing_or_left_to_the_nex
             return super().stat(name, directory=directory)
 
         def list(self, directory: int) -> list[str]:
-            names = super().list(directory)
-            if self.listing_helps and any(name.endswith(".tmp") for name in names):
-                self.link_was_tried = True
-            return names
+            self.hidden = self.hidden and not (self.listing_helps and self.was_refused)
+            return super().list(directory)
 
         def link(self, source: str, target: str, *, directory: int) -> None:
-            try:
-                super().link(source, target, directory=directory)
-            finally:
-                self.hidden = not self.listing_helps
+            self.was_refused = True
+            super().link(source, target, directory=directory)
 
     assert cut(request_, filesystem=Negative(listing_helps=True)).outcome == "reused"
     with pytest.raises(CutError, match="cut again") as raised:
@@ -345,7 +352,7 @@ def test_a_claim_is_respected_until_it_is_abandoned(request_: CutRequest, direct
 
 
 def test_temporary_files_of_the_dead_are_swept_and_those_of_the_living_are_not(
-    request_: CutRequest, directory: Path, monkeypatch: pytest.MonkeyPatch
+    request_: CutRequest, directory: Path
 ) -> None:
     directory.mkdir(parents=True)
     mine = directory / temporary_name("1.jsonl.gz")
@@ -354,10 +361,11 @@ def test_temporary_files_of_the_dead_are_swept_and_those_of_the_living_are_not(
         directory
         / subprocess.run([sys.executable, "-c", order], capture_output=True, check=True, text=True).stdout[:-1]
     )
-    with monkeypatch.context() as patch:
-        patch.setattr("dgdr_retune.windows._temporary._process_space", lambda: "0" * 8)
-        elsewhere = directory / temporary_name("1.jsonl.gz")
-        abandoned = directory / temporary_name("1.jsonl.gz")
+    space, *process = dead.name.split(".")[-2].split("-")
+    elsewhere, abandoned = (
+        directory / ".".join((".1.jsonl.gz", "-".join((other, *process)), "tmp")) for other in ("0" * 8, "1" * 8)
+    )
+    assert space not in ("0" * 8, "1" * 8)
     foreign = directory / ".1.jsonl.gz.tmp"
     for path in (mine, dead, elsewhere, abandoned, foreign):
         path.touch()
@@ -505,6 +513,24 @@ def test_a_stale_segment_is_opened_again_once_and_else_counts_as_gone(
     else:
         assert found == [b"a", b"b"]
     assert done.counts.malformed == done.counts.corrupt_members == 0
+
+
+def test_nothing_of_a_segment_that_vanishes_while_it_is_read_is_used(write_segments: Write, request_for: Make) -> None:
+    many = [row("gone" * 100 + f"{number}") for number in range(3000)]
+    whole = b"".join(gzip.compress(one + b"\n", 0) for one in many)
+    path = write_segments({"f": [whole, member(row("left"))]}) / "f" / "trace.000000.jsonl.gz"
+    assert len(whole) > 2 << 20
+
+    class Vanishing(Unsynced):
+        def read(self, descriptor: int, size: int, offset: int) -> bytes:
+            if offset > 1 << 20:
+                path.unlink(missing_ok=True)
+                raise OSError(errno.ESTALE, "stale")
+            return super().read(descriptor, size, offset)
+
+    done = cut(request_for(), filesystem=Vanishing())
+    assert [one.split(b'"request_id":"')[1][:4] for one in published_rows(done)] == [b"left"]
+    assert (done.counts.rows, done.counts.segments, done.counts.members) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES], ids=named)

@@ -159,6 +159,11 @@ REFUSED = {
     "depth 1025": (with_field(nested(1025)), Refusal.DEPTH),
     "depth 100,000": (with_field(nested(100_000)), Refusal.DEPTH),
     "a row beyond the cap": (row() + b" " * MAXIMUM_ROW, Refusal.TOO_LONG),
+    "a row of common form beyond the cap": (
+        put('"event_type"', f'"event_source":"{"x" * MAXIMUM_ROW}","event_type"'),
+        Refusal.TOO_LONG,
+    ),
+    "a lone surrogate in a key of the record": (put('"event_type"', r'"\udc00":1,"event_type"'), Refusal.ENCODING),
     "more values than memory is for": (with_field("[" + "1," * MAXIMUM_VALUES + "1]"), Refusal.TOO_LONG),
     "a tool event": (b'{"event":{"schema":"dynamo.request.trace.v1","event_type":"tool_end"}}', Refusal.OTHER_EVENT),
     "a bare router selection": (b'{"event_type":"router_selection","x":1e400}', Refusal.OTHER_EVENT),

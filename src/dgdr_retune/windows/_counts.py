@@ -15,7 +15,6 @@ class Counts:
         censored: rows of the window whose request ended after the cutoff.
         duplicates: rows of the window that repeat a request id.
         malformed: rows that were refused, wherever they belong; by reason in `Cut.malformed`.
-        other_events: rows that record something else than the end of a request.
         segments: segments read.
         members: gzip members read, intact or not, truncated tails excluded.
         corrupt_members: members that are damaged, or larger than the cap; none of their rows is used.
@@ -29,7 +28,6 @@ class Counts:
     censored: int = 0
     duplicates: int = 0
     malformed: int = 0
-    other_events: int = 0
     segments: int = 0
     members: int = 0
     corrupt_members: int = 0

@@ -40,6 +40,7 @@ class Cut:
         counts: of the cut that made the window.
         completeness: of the window.
         malformed: refused rows by reason, for a cut that read segments.
+        other_events: rows that record something else than the end of a request, for a cut that read segments.
         notes: what an operator may want to know about the storage.
     """
 
@@ -49,6 +50,7 @@ class Cut:
     counts: Counts
     completeness: Completeness
     malformed: Mapping[str, int] = field(factory=dict)
+    other_events: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -177,7 +179,6 @@ class _Cutter:
             censored=selection.censored,
             duplicates=published.duplicates,
             malformed=sum(selection.refusals.values()) - selection.refusals[Refusal.OTHER_EVENT],
-            other_events=selection.refusals[Refusal.OTHER_EVENT],
             segments=len(selection.segments),
             members=damage.members,
             corrupt_members=damage.corrupt_members,
@@ -229,7 +230,7 @@ class _Cutter:
         notes: tuple[str, ...] = (),
     ) -> Cut:
         refusals = {refusal.value: count for refusal, count in sorted(selection.refusals.items())}
-        refusals.pop(Refusal.OTHER_EVENT, None)
+        other_events = refusals.pop(Refusal.OTHER_EVENT, 0)
         return Cut(
             outcome=outcome,
             path=str(self._path) if outcome == "published" else None,
@@ -237,6 +238,7 @@ class _Cutter:
             counts=header.counts,
             completeness=header.completeness,
             malformed=refusals,
+            other_events=other_events,
             notes=notes,
         )
 

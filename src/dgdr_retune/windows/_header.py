@@ -47,7 +47,6 @@ class _Comment(msgspec.Struct):
     censored: _Count
     duplicates: _Count
     malformed: _Count
-    other_events: _Count
     segments: _Count
     members: _Count
     corrupt_members: _Count

@@ -1,9 +1,11 @@
 """What to cut, from where, to where."""
 
 import re
+from math import inf
 from typing import Final
 
 from attrs import Attribute, field, frozen
+from attrs.validators import ge, lt
 
 from dgdr_retune.windows._errors import UnsafePathError
 from dgdr_retune.windows._names import components, is_subdomain
@@ -59,6 +61,7 @@ class CutRequest:
 
     Raises:
         UnsafePathError: the name or the UID is none.
+        ValueError: a limit is not positive and finite.
     """
 
     segments: Place
@@ -66,5 +69,5 @@ class CutRequest:
     name: str = field(validator=_is_name)
     window: Window
     deployment_uid: str = field(default="", validator=_is_uid)
-    maximum_rows: int = 1_000_000
-    mtime_margin_s: float = 600.0
+    maximum_rows: int = field(default=1_000_000, validator=ge(1))
+    mtime_margin_s: float = field(default=600.0, validator=[ge(0), lt(inf)])

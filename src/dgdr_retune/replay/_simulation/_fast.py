@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -84,5 +85,6 @@ def marker_of(entry: Any) -> Path | None:
         return None
     import numba  # noqa: PLC0415 -- loaded by now
 
-    version = f"{sources_digest()} {numba.__version__} {platform.python_version()} {platform.processor()}"
+    processor = import_module("llvmlite.binding").get_host_cpu_name()
+    version = f"{sources_digest()} {numba.__version__} {platform.python_version()} {processor}"
     return Path(directory) / f"dgdr-retune-{hashlib.sha256(version.encode()).hexdigest()[:16]}.compiled"
