@@ -515,6 +515,23 @@ def test_a_stale_segment_is_opened_again_once_and_else_counts_as_gone(
     assert done.counts.malformed == done.counts.corrupt_members == 0
 
 
+def test_a_stale_segment_that_was_replaced_is_not_read_on(write_segments: Write, request_for: Make) -> None:
+    path = write_segments({"f": [member(row("a"))]}) / "f" / "trace.000000.jsonl.gz"
+
+    class Replaced(Unsynced):
+        def read(self, descriptor: int, size: int, offset: int) -> bytes:
+            if not (path.parent / "other").exists():
+                (path.parent / "other").write_bytes(member(row("b")))
+                (path.parent / "new").write_bytes(member(row("b")))
+                (path.parent / "new").rename(path)
+                raise OSError(errno.ESTALE, "stale")
+            return super().read(descriptor, size, offset)
+
+    with pytest.raises(CutError, match="replaced") as raised:
+        cut(request_for(), filesystem=Replaced())
+    assert raised.value.reason == "segments_changed"
+
+
 def test_nothing_of_a_segment_that_vanishes_while_it_is_read_is_used(write_segments: Write, request_for: Make) -> None:
     many = [row("gone" * 100 + f"{number}") for number in range(3000)]
     whole = b"".join(gzip.compress(one + b"\n", 0) for one in many)
