@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,3 +66,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"{seconds[layer]:8.1f} s  {count[layer]:5d} tests  tests/{layer}")
     if config.getoption("--require-all") and terminalreporter.stats.get("skipped"):
         terminalreporter.write_line("--require-all: a skipped test is a failure", red=True)
+
+
+@pytest.fixture(scope="session")
+def _compiled_simulator() -> None:
+    """The simulator's machine code is in numba's cache, so that short runs do not each begin to compile it."""
+    if NEEDS["fast"][0]():
+        command = [sys.executable, "-m", "dgdr_retune.replay._simulation._warm_up", str(os.getpid())]
+        subprocess.run(command, check=True)

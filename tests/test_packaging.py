@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from dgdr_retune.cli._app import app
@@ -23,6 +24,7 @@ def test_quickstart_data_is_at_most_one_megabyte() -> None:
     assert sum(path.stat().st_size for path in files) <= 1_000_000
 
 
+@pytest.mark.usefixtures("_compiled_simulator")
 def test_the_readme_shows_what_the_quickstart_prints() -> None:
     result = CliRunner().invoke(app, ["retune", str(ROOT / "examples" / "quickstart" / "retune.yaml")])
     assert result.exit_code == 0, result.output

@@ -28,7 +28,7 @@ def call(*arguments: object) -> Result:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path: Path, _compiled_simulator: None) -> Path:
     """The quickstart in a directory of its own, with few replays."""
     shutil.copytree(QUICKSTART / "segments", tmp_path / "segments")
     document = yaml.safe_load((QUICKSTART / "retune.yaml").read_text())
