@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.contract.judges import definitions, url_of
+from tests.contract.row import thing
+from tests.contract.spec_rows import STATIC
 from tests.contract.widgets import DEFINITION, GROUP, MERGE, OPERATIONS, PLURAL, widget
 
+from dgdr_retune.api import RUN
 from dgdr_retune.testing import (
     Admission,
     ApiError,
@@ -49,6 +53,18 @@ def test_equal_requests_give_equal_answers() -> None:
         ]
 
     assert history() == history()
+
+
+def test_a_long_text_with_a_nul_is_judged_like_any_other() -> None:
+    server = SimulatedApiServer()
+    for definition in definitions():
+        server.install(definition)
+    url = url_of(RUN)
+    stored = ask(server, "POST", url, thing(RUN, STATIC)).body
+    for length in (5000, 12000):
+        changed = stored | {"status": {"message": "\0" + "m" * length}}
+        stored = ask(server, "PUT", f"{url}/{stored['metadata']['name']}/status", changed).body
+        assert len(stored["status"]["message"]) == length + 1
 
 
 def test_the_clock_is_the_callers() -> None:

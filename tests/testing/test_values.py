@@ -99,6 +99,9 @@ def test_a_value_is_printed_as_go_prints_it(value: Json, text: str) -> None:
             {"self": {"a": [1, 2.5, None, True], "b": "\0"}, "oldSelf": {"a": [1, 2.5, None, True]}},
             True,
         ),
+        ("self.a == oldSelf.a", {"self": {"a": "\0"}, "oldSelf": {"a": "\ue000"}}, False),
+        ("self == '\\\\x00' + '\\x00'", {"self": "\\x00\0"}, True),
+        ("self.size() + oldSelf.size()", {"self": "\0" + "m" * 300_000, "oldSelf": "\0" * 300_000}, 600_001),
         ("self.split('/').all(s, s != '..')", {"self": "a/../b"}, False),
         ("has(self.a) ? self.a : 7", {"self": {}}, 7),
     ],
@@ -114,7 +117,15 @@ def test_a_rule_without_a_value_is_an_error(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "matches"), [("^a$", "a\n", False), ("b", "abc", True), ("^[^\\x00]*$", "a\0", False)]
+    ("pattern", "text", "matches"),
+    [
+        ("^a$", "a\n", False),
+        ("b", "abc", True),
+        ("^[^\\x00]*$", "a\0", False),
+        ("^[\\x00-\\x1f]$", "\0", True),
+        ("^[^\\x00-\\x1f]$", "\0", False),
+        ("^\\x00-a$", "\0-a", True),
+    ],
 )
 def test_patterns_are_those_of_re2(pattern: str, text: str, *, matches: bool) -> None:
     assert pattern_matches(pattern, text) is matches

@@ -1,10 +1,9 @@
 """The official CEL runtime."""
 
-import json
-import math
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from functools import cache
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from cel_expr_python import cel
@@ -14,6 +13,13 @@ from dgdr_retune.testing._json import Json
 from dgdr_retune.testing._schema import Node, UnsupportedSchemaError
 
 _VARIABLES: Final = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN}
+_COMPILED_MAX: Final = 1024  # far more than the rules of a few definitions
+_NUL: Final = re.compile(
+    r"(?P<before>(?<!\\)(?:\\\\)*)(?:\\(?:u0000|U0{8}|x00|000|x\{0+\})|\0)"
+    r"(?P<range>(?:(?<=\[\\x00)|(?<=\[\^\\x00))-)?"
+)
+"""NUL in a rule or a pattern, as itself or as an escape, and that a class of characters begins with a range from it."""
+_PRIVATE_USE: Final = 0xE000
 
 
 class CelError(Exception):
@@ -25,7 +31,7 @@ def _environment() -> Any:
     return cel.NewEnv(variables=_VARIABLES, extensions=[ext_strings.ExtStrings()])
 
 
-@cache
+@lru_cache(_COMPILED_MAX)
 def _compiled(expression: str) -> Any:
     return _environment().compile(expression)
 
@@ -56,9 +62,11 @@ def evaluate(expression: str, variables: Mapping[str, Json]) -> Json:
     Raises:
         CelError: it has none.
     """
-    if any(_holds_nul(value) for value in variables.values()):
-        expression = _with_literals(expression, variables)
-        variables = {}
+    texts = {text for value in variables.values() for text in _texts(value)}
+    if any("\0" in text for text in texts):
+        stand_in = _unused([expression, *texts])
+        expression = _source_without_nul(expression, stand_in)
+        variables = {name: _without_nul(value, stand_in) for name, value in variables.items()}
     result = _compiled(expression).eval(data=dict(variables))
     if result.type() == cel.Type.ERROR:
         raise CelError(str(result.value()))
@@ -67,37 +75,42 @@ def evaluate(expression: str, variables: Mapping[str, Json]) -> Json:
 
 def pattern_matches(pattern: str, text: str) -> bool:
     """Whether an RE2 pattern matches somewhere in a text."""
+    if "\0" in text:
+        stand_in = _unused([pattern, text])
+        pattern, text = _source_without_nul(pattern, stand_in), text.replace("\0", stand_in)
     return bool(evaluate("self.matches(oldSelf)", {"self": text, "oldSelf": pattern}))
 
 
-def _holds_nul(value: Any) -> bool:
+def _texts(value: Any) -> Iterator[str]:
     match value:
         case str():
-            return "\0" in value
+            yield value
         case dict():
-            return any(map(_holds_nul, value)) or any(map(_holds_nul, value.values()))
+            yield from value
+            for item in value.values():
+                yield from _texts(item)
         case list():
-            return any(map(_holds_nul, value))
-    return False
+            for item in value:
+                yield from _texts(item)
 
 
-def _with_literals(expression: str, variables: Mapping[str, Json]) -> str:
-    """The expression with its variables written out: the runtime's bindings end a string at its first NUL."""
-    for name, value in variables.items():
-        expression = f"[{_literal(value)}].map({name}, {expression})[0]"
-    return expression
+def _unused(texts: Iterable[str]) -> str:
+    """A character that is in none of the texts, to stand for NUL: the runtime's bindings end a string at its first."""
+    used = set().union(*texts)
+    return next(chr(point) for point in range(_PRIVATE_USE, sys.maxunicode) if chr(point) not in used)
 
 
-def _literal(value: Any) -> str:
+def _without_nul(value: Any, stand_in: str) -> Any:
     match value:
-        case dict():
-            return "{" + ", ".join(f"{_literal(key)}: {_literal(item)}" for key, item in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(map(_literal, value)) + "]"
         case str():
-            return '"' + "".join(f"\\U{ord(character):08x}" for character in value) + '"'
-        case float() if math.isnan(value):
-            return 'double("NaN")'
-        case datetime():
-            return f'timestamp("{value.isoformat()}")'
-    return json.dumps(value)
+            return value.replace("\0", stand_in)
+        case dict():
+            return {_without_nul(key, stand_in): _without_nul(item, stand_in) for key, item in value.items()}
+        case list():
+            return [_without_nul(item, stand_in) for item in value]
+    return value
+
+
+def _source_without_nul(source: str, stand_in: str) -> str:
+    """A rule or a pattern that says of the stand-in what it says of NUL; a range from NUL goes on from the next."""
+    return _NUL.sub(lambda found: found["before"] + stand_in + (r"\x01-" if found["range"] else ""), source)
