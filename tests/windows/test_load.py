@@ -26,8 +26,9 @@ from dgdr_retune.windows import (
     read_header,
 )
 from dgdr_retune.windows._completeness import fingerprint
-from dgdr_retune.windows._gzip import MAXIMUM_COMMENT, comment_of, header_with_comment
+from dgdr_retune.windows._gzip import MAXIMUM_COMMENT, TRAILER, comment_of, header_with_comment
 from dgdr_retune.windows._header import decode_comment, encode_comment
+from dgdr_retune.windows._member import Limits
 
 Make = Callable[..., CutRequest]
 Write = Callable[..., Path]
@@ -197,6 +198,26 @@ def test_rows_that_no_replay_takes_are_found_though_the_digest_is_right(window: 
     rewritten(window, rows, json.dumps(comment, separators=(",", ":")).encode())
     with pytest.raises(WindowCorruptError, match="field"):
         list(load_window(window).rows())
+
+
+def test_a_window_of_more_rows_than_a_member_of_a_segment_may_hold_is_loaded(window: Path) -> None:
+    rows = b"".join(row(f"{number:04}") + b"\n" for number in range(1500))
+    times = Limits().member // len(rows) + 1
+    compressor = zlib.compressobj(1, zlib.DEFLATED, -15)
+    chunk = compressor.compress(rows) + compressor.flush(zlib.Z_FULL_FLUSH)
+    last = zlib.compress(b"", wbits=-15)
+    digest = hashlib.sha256()
+    crc = 0
+    for _ in range(times):
+        digest.update(rows)
+        crc = zlib.crc32(rows, crc)
+    facts = {"sha256": digest.hexdigest(), "rows": 1500 * times}
+    comment = json.loads(comment_of(window.read_bytes()) or b"") | facts
+    head = header_with_comment(json.dumps(comment, separators=(",", ":")))
+    window.write_bytes(head + chunk * times + last + TRAILER.pack(crc, len(rows) * times))
+    loaded = load_window(window)
+    assert loaded.header.counts.rows == 1500 * times
+    assert next(loaded.lines()) == row("0000")
 
 
 def test_a_window_that_changes_after_it_was_loaded_is_noticed(window: Path) -> None:

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from dgdr_retune.windows._judge import judge_block
 from dgdr_retune.windows._member import Limits
 from dgdr_retune.windows._row import Row
 from dgdr_retune.windows._source import Source
-from dgdr_retune.windows._walk import Verdict, blocks, walk
+from dgdr_retune.windows._walk import blocks, intact_at
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _ADVICE: Final = "remove it, so that it is cut again"
@@ -150,12 +151,17 @@ def _comment(source: Source) -> bytes:
 
 def _content(path: Path, source: Source) -> Iterator[bytes]:
     backend = Backend.fastest()
+    # The rows of a window stand in one member however many they are. It is read in blocks, so it needs no cap.
+    limits = Limits(member=sys.maxsize)
+    at = 0
     try:
-        for stretch in walk(source, backend=backend, limits=Limits()):
-            if stretch.verdict is not Verdict.INTACT:
-                raise _corrupt(path, f"{stretch.verdict} at byte {stretch.start}")
-            for _, block in blocks(source, stretch, backend=backend):
+        while at < source.length:
+            member = intact_at(source, at, backend=backend, limits=limits)
+            if member is None:
+                raise _corrupt(path, f"no intact gzip member stands at byte {at}")
+            for _, block in blocks(source, member, backend=backend):
                 yield block
+            at += member.length
     except EOFError:
         raise _corrupt(path, "it has become shorter while it was read") from None
 
