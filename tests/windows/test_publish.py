@@ -351,6 +351,123 @@ def test_a_claim_is_respected_until_it_is_abandoned(request_: CutRequest, direct
     the_window(directory)
 
 
+NO_ATOMIC_CALL = {"link": errno.EPERM, "rename_unless_exists": errno.EINVAL}
+
+
+@pytest.mark.parametrize("call", ["stat", "rename"])
+def test_a_cutter_that_was_suspended_with_its_claim_replaces_no_window(
+    request_: CutRequest, directory: Path, call: str
+) -> None:
+    others: list[Path] = []
+
+    def suspended(*_: Any, **__: Any) -> None:
+        claims = [*directory.glob(".*.claim")]
+        if claims and not others:
+            os.utime(claims[0], (claims[0].stat().st_mtime - 400,) * 2)
+            others.append(Path(str(cut(request_, filesystem=Faulty(**NO_ATOMIC_CALL)).path)))
+            written.append(others[0].read_bytes())
+            if call == "rename":
+                # As storage that shows the other's window late: nothing but the fence is left to stop this cutter.
+                others[0].rename(directory.parent / "hidden")
+
+    written: list[bytes] = []
+    faults: dict[str, Any] = {**NO_ATOMIC_CALL, call: suspended}
+    if call == "rename":
+        with pytest.raises(CutError, match="cut again") as raised:
+            cut(request_, filesystem=Faulty(**faults))
+        assert raised.value.reason == "publish_contended"
+        assert not list(directory.iterdir())
+        return
+    assert cut(request_, filesystem=Faulty(**faults)).outcome == "reused"
+    assert the_window(directory).read_bytes() == written[0]
+
+
+def test_a_claim_is_told_from_its_successor_by_what_it_says(request_: CutRequest, directory: Path) -> None:
+    class Succeeded(Faulty):
+        """Another cutter has the claim now, in a file with the number of the first."""
+
+        def stat(self, name: str, *, directory: int) -> os.stat_result:
+            for claim in Path(f"/proc/self/fd/{directory}").glob(".*.claim"):
+                claim.write_text("another")
+            return super().stat(name, directory=directory)
+
+    storage = Succeeded(**NO_ATOMIC_CALL)
+    storage.stat = Succeeded.stat.__get__(storage)  # type: ignore[method-assign]
+    with pytest.raises(CutError, match="cut again") as raised:
+        cut(request_, filesystem=storage)
+    assert raised.value.reason == "publish_contended"
+    assert [path.read_text() for path in directory.iterdir()] == ["another"]
+
+
+def test_a_window_that_took_the_place_of_the_renamed_one_is_reported_as_anothers(
+    request_: CutRequest, directory: Path
+) -> None:
+    class Replaced(Unsynced):
+        def link(self, *_: Any, **__: Any) -> None:
+            raise OSError(errno.EPERM, "cannot")
+
+        rename_unless_exists = link
+
+        def rename(self, source: str, target: str, *, directory: int) -> None:
+            super().rename(source, target, directory=directory)
+            window = Path(f"/proc/self/fd/{directory}", target).resolve()
+            other = window.with_name("other")
+            other.write_bytes(window.read_bytes())
+            other.rename(window)
+
+    assert cut(request_, filesystem=Replaced()).outcome == "reused"
+    the_window(directory)
+
+
+def test_abandoned_claims_are_swept_with_the_file_of_their_holder_and_nothing_else(
+    request_: CutRequest, directory: Path
+) -> None:
+    directory.mkdir(parents=True)
+    held = {name: directory / temporary_name("1.jsonl.gz") for name in ("old", "young")}
+    for path in held.values():
+        path.touch()
+    outside = directory.parent / temporary_name("1.jsonl.gz")
+    outside.touch()
+    said = {
+        ".1.jsonl.gz.claim": held["old"].name,
+        ".2.jsonl.gz.claim": held["young"].name,
+        ".3.jsonl.gz.claim": f".x/../../{outside.name}",
+        ".4.jsonl.gz.claim": f"../{outside.name}",
+        ".5.jsonl.gz.claim": "",
+    }
+    (directory / ".x").mkdir()
+    for name, text in said.items():
+        (directory / name).write_text(text)
+        if name != ".2.jsonl.gz.claim":
+            os.utime(directory / name, (held["old"].stat().st_mtime - 301,) * 2)
+    done = cut(request_)
+    left = {held["young"].name, ".2.jsonl.gz.claim", ".x", Path(str(done.path)).name}
+    assert {path.name for path in directory.iterdir()} == left
+    assert outside.exists()
+
+
+@pytest.mark.parametrize("first_listed", [True, False])
+def test_what_cannot_be_swept_does_not_keep_the_rest_from_it(
+    request_: CutRequest, directory: Path, *, first_listed: bool
+) -> None:
+    directory.mkdir(parents=True)
+    names = [temporary_name(f"{number}.jsonl.gz") for number in range(3)]
+    stuck = names[0] if first_listed else names[2]
+    for name in names:
+        if name == stuck:
+            (directory / name).mkdir()
+        else:
+            (directory / name).touch()
+        os.utime(directory / name, (1, 1))
+
+    class Sorted(Unsynced):
+        def list(self, directory: int) -> list[str]:
+            return sorted(super().list(directory))
+
+    done = cut(request_, filesystem=Sorted())
+    assert {path.name for path in directory.iterdir()} == {stuck, Path(str(done.path)).name}
+
+
 def test_temporary_files_of_the_dead_are_swept_and_those_of_the_living_are_not(
     request_: CutRequest, directory: Path
 ) -> None:

@@ -3,6 +3,10 @@
 The file is written under a temporary name in the same directory and gets its own by the first of these that the file
 system can do: a hard link; a rename that does not replace (renameat2); a rename under a claim file, which only one
 cutter can hold. A window that is there already wins, whoever published it.
+
+The last of these has a gap that no call of such a storage closes. A cutter that looks at an abandoned claim and stands
+still before it removes it may remove another's, taken since; if that other one stands still too, between its last look
+at its claim and its rename, a third may publish meanwhile and be replaced.
 """
 
 import os
@@ -12,6 +16,7 @@ from typing import Final
 
 from attrs import frozen
 
+from dgdr_retune.windows._claim import Claim, claim_name, is_claim
 from dgdr_retune.windows._errors import CutError
 from dgdr_retune.windows._filesystem import Filesystem
 from dgdr_retune.windows._segments import VANISHED
@@ -20,9 +25,6 @@ from dgdr_retune.windows._temporary import ABANDONED_AFTER_S, is_orphan, is_temp
 
 FILE_MODE: Final = 0o644
 """Whoever replays the window runs as another user."""
-
-CLAIM_ABANDONED_AFTER_S: Final = 300.0
-"""A claim is held for one rename; one that is older has lost its holder."""
 
 _READABLE: Final = 0o444
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -53,14 +55,27 @@ def publish(filesystem: Filesystem, name: str, *, directory: int, write: Callabl
 
 
 def sweep(filesystem: Filesystem, *, directory: int, now_s: float | None = None) -> None:
-    """Remove temporary files whose owner is dead; with the storage's time, also those that are too old to have one."""
-    with suppress(OSError):  # what cannot be swept now is swept by a later cut
-        for name in filter(is_temporary, filesystem.list(directory)):
-            orphan = is_orphan(name)
-            if not orphan and now_s is not None:
-                orphan = now_s - filesystem.stat(name, directory=directory).st_mtime > ABANDONED_AFTER_S
-            if orphan:
-                filesystem.remove(name, directory=directory)
+    """Remove temporary files whose owner is dead; with the storage's time, also those and claims that are too old.
+
+    What cannot be swept now is swept by a later cut.
+    """
+    names: list[str] = []
+    with suppress(OSError):
+        names = filesystem.list(directory)
+    for name in names:
+        with suppress(OSError):
+            _sweep_one(filesystem, name, directory, now_s)
+
+
+def _sweep_one(filesystem: Filesystem, name: str, directory: int, now_s: float | None) -> None:
+    if is_temporary(name):
+        orphan = is_orphan(name)
+        if not orphan and now_s is not None:
+            orphan = now_s - filesystem.stat(name, directory=directory).st_mtime > ABANDONED_AFTER_S
+        if orphan:
+            filesystem.remove(name, directory=directory)
+    elif is_claim(name) and now_s is not None:
+        Claim(filesystem, name, directory).remove_abandoned(now_s=now_s)
 
 
 class _Publication:
@@ -136,42 +151,23 @@ class _Publication:
         return True
 
     def _by_claim(self) -> bool | None:
-        claim = f".{self._name}.claim"
-        held = self._take(claim)
+        claim = Claim(self._filesystem, claim_name(self._name), self._directory)
+        if not claim.take(self._temporary):
+            raise self._contended()
         try:
             if self._identity_of(self._name) is not None:
                 return self._is_ours_now()
-            if self._identity_of(claim) != held:
+            if not claim.is_held_for(self._temporary):
                 raise self._contended()
             self._filesystem.rename(self._temporary, self._name, directory=self._directory)
+            return self._is_ours_now()
         except OSError as error:
+            if error.errno in VANISHED and self._identity_of(self._name) != self._identity:
+                raise self._contended() from None  # whoever held this claim for abandoned removed the file
             return self._after(error)
         finally:
             with suppress(OSError):
-                if self._identity_of(claim) == held:
-                    self._filesystem.remove(claim, directory=self._directory)
-        return True
-
-    def _take(self, claim: str) -> _Identity:
-        for _ in range(2):
-            try:
-                descriptor = self._filesystem.open(claim, _NEW, directory=self._directory, mode=FILE_MODE)
-            except FileExistsError:
-                self._remove_abandoned(claim)
-                continue
-            status = self._filesystem.fstat(descriptor)
-            self._filesystem.close(descriptor)
-            return status.st_dev, status.st_ino
-        raise self._contended()
-
-    def _remove_abandoned(self, claim: str) -> None:
-        try:
-            taken_s = self._filesystem.stat(claim, directory=self._directory).st_mtime
-            if self._written_s - taken_s > CLAIM_ABANDONED_AFTER_S:
-                self._filesystem.remove(claim, directory=self._directory)
-        except OSError as error:
-            if error.errno not in VANISHED:
-                raise
+                claim.give_up(self._temporary)
 
     def _after(self, error: OSError) -> bool | None:
         # The call may have been done all the same, and only its reply be lost.

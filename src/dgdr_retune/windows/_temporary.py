@@ -11,7 +11,7 @@ from typing import Final
 ABANDONED_AFTER_S: Final = 3600.0
 """A temporary file of an owner that cannot be looked up (another host, another container) is left this long."""
 
-_NAME: Final = re.compile(r"\..+\.([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}\.tmp", re.ASCII | re.DOTALL)
+_NAME: Final = re.compile(r"\.[^/\0]+\.([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}\.tmp", re.ASCII)
 _START_TIME: Final = 19
 """Of a process, in clock ticks since boot: proc(5) field 22, counted from the one after the command."""
 
