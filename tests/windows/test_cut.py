@@ -30,6 +30,8 @@ from window_cases import (
 from dgdr_retune.windows import CutError, CutRequest, Place, UnsafePathError, Window, cut
 from dgdr_retune.windows._backend import Backend
 from dgdr_retune.windows._member import Limits
+from dgdr_retune.windows._row import Row
+from dgdr_retune.windows._table import Table
 
 END_MS = WINDOW.end_ms
 Make = Callable[..., CutRequest]
@@ -307,6 +309,35 @@ def test_a_block_size_of_another_kind_is_replayed_as_well(write_segments: Write,
     rows = [line(changed(record(f"{size}", received_ms=END_MS), size)) for size in sizes]
     write_segments({"f": [member(*rows, line(changed(record("a"), 16)))]})
     assert ids(cut_rows(request_for())) == ["a"]
+
+
+@pytest.mark.parametrize("repeats", [126, 127, 300])
+def test_block_sizes_of_duplicates_do_not_hide_a_mixture(
+    write_segments: Write, request_for: Make, repeats: int
+) -> None:
+    repeated = [line(changed(record("x", received_ms=START_MS + 1), 1000 + at)) for at in range(repeats)]
+    published = [line(changed(record(name), size)) for name, size in (("x", 64), ("y", 32))]
+    write_segments({"a": [member(*repeated)], "z": [member(*published)]})
+    with pytest.raises(CutError, match="block sizes") as raised:
+        cut(request_for())
+    assert raised.value.reason == "mixed_block_size"
+
+
+def test_a_helper_that_reads_many_block_sizes_hides_no_mixture() -> None:
+    def read(*sizes: int) -> Table:
+        table = Table()
+        table.add_member(segment=0, start=0, crc=0)
+        for size in sizes:
+            table.append(Row(START_MS, START_MS, START_MS, f"{size}", size, size, 1, [1], False), offset=0, length=1)
+        return table
+
+    for known in (500, 501):
+        table = read(known)
+        table.extend(read(*range(1, 128), 500, 501).pack(), segments=1)
+        flags = table.rows()["flags"]
+        assert table.mixed_block_sizes(flags[[1, 1]]) == ""
+        assert table.mixed_block_sizes(flags[[0, 1]]) == f"block sizes [{known}, 1]"
+        assert table.mixed_block_sizes(flags[-2:])
 
 
 LONG_TAIL = gzip.compress(random.Random(1).randbytes(5000))[:-9]  # noqa: S311

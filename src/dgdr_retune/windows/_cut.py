@@ -253,15 +253,14 @@ def _mostly_corrupt(selection: Selection) -> CutError:
 
 
 def _check_rows(selection: Selection, order: Order) -> None:
-    rows = selection.table.rows()[order]
-    sizes = selection.table.block_sizes(rows)
-    if len(sizes) > 1:
+    flags = selection.table.rows()["flags"][order]
+    if mixed := selection.table.mixed_block_sizes(flags):
         raise CutError(
             "mixed_block_size",
-            f"the window's rows have block sizes {sizes}: one deployment has one model, recorded with one block size",
+            f"the window's rows have {mixed}: one deployment has one model, recorded with one block size",
         )
-    in_sessions = agents(rows)
-    if in_sessions == len(rows):
+    in_sessions = agents(flags)
+    if in_sessions == len(order):
         raise CutError(
             "agent_traffic",
             "every request of the window belongs to an agent's session: arrivals alone do not replay it",
@@ -269,5 +268,5 @@ def _check_rows(selection: Selection, order: Order) -> None:
     if in_sessions:
         raise CutError(
             "mixed_agent_context",
-            f"{in_sessions} of the window's {len(rows)} requests belong to an agent's session: no replay takes both",
+            f"{in_sessions} of the window's {len(order)} requests belong to an agent's session: no replay takes both",
         )

@@ -28,8 +28,12 @@ _AGENT: Final = 1
 _MOST_BLOCK_SIZES: Final = 127
 """So many can be told apart; a window may have one."""
 
+_FURTHER: Final = _MOST_BLOCK_SIZES << 1
+"""The mark of every block size after those."""
+
 Rows = NDArray[np.void]
 Order = NDArray[np.intp]
+Flags = NDArray[np.uint8]
 
 
 @frozen
@@ -100,30 +104,37 @@ class Table:
 
     def extend(self, packed: "PackedTable", *, segments: int) -> None:
         """Append another table; its segments are counted from `segments` on."""
-        flags = np.zeros(256, np.uint8)
+        flags = np.arange(256, dtype=np.uint8)
         for block_size, mark in packed.block_sizes.items():
             flags[mark : mark + 2] = self._mark(block_size) + np.arange(2)
-        rows = np.frombuffer(bytearray(packed.rows), _FIELDS)
+        before = len(self)
+        self._rows += packed.rows
+        rows = self.rows()[before:]
         rows["member"] += np.uint32(len(self.member_segment))
         rows["flags"] = flags[rows["flags"]]
-        self._rows += rows.tobytes()
         self.member_segment.extend(segments + segment for segment in array("I", packed.member_segment))
         self.member_start.frombytes(packed.member_start)
         self.member_crc.frombytes(packed.member_crc)
 
     def _mark(self, block_size: int) -> int:
-        if block_size not in self._block_sizes:
-            self._block_sizes[block_size] = min(len(self._block_sizes), _MOST_BLOCK_SIZES) << 1
-        return self._block_sizes[block_size]
+        if block_size not in self._block_sizes and len(self._block_sizes) < _MOST_BLOCK_SIZES:
+            self._block_sizes[block_size] = len(self._block_sizes) << 1
+        return self._block_sizes.get(block_size, _FURTHER)
 
     def rows(self) -> Rows:
         """A view; nothing may be appended while it is used."""
         return np.frombuffer(self._rows, _FIELDS)
 
-    def block_sizes(self, rows: Rows) -> list[int]:
-        """The block sizes of these rows, in the order in which they were first read."""
-        sizes = list(self._block_sizes)
-        return [sizes[index] for index in np.unique(rows["flags"] >> 1).tolist()]
+    def mixed_block_sizes(self, flags: Flags) -> str:
+        """In words, the block sizes of the rows that have these flags, unless it is one: then "".
+
+        Rows whose block size came after those that can be told apart are taken for mixed.
+        """
+        marks = np.unique(flags >> 1 << 1).tolist()
+        if _FURTHER in marks:
+            return f"more than {_MOST_BLOCK_SIZES} block sizes"
+        sizes = [size for size, mark in self._block_sizes.items() if mark in marks]
+        return f"block sizes {sizes}" if len(sizes) > 1 else ""
 
 
 @frozen
@@ -154,9 +165,9 @@ def ties(rows: Rows, order: Order) -> list[slice]:
     return [slice(first, last + 1) for first, last in edges.reshape(-1, 2).tolist()]
 
 
-def agents(rows: Rows) -> int:
-    """How many rows belong to an agent's session."""
-    return int((rows["flags"] & _AGENT).sum())
+def agents(flags: Flags) -> int:
+    """How many of the rows that have these flags belong to an agent's session."""
+    return int(np.count_nonzero(flags & _AGENT))
 
 
 def _repeats(rows: Rows, order: Order) -> NDArray[np.bool_]:
