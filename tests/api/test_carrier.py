@@ -75,6 +75,16 @@ def test_an_update_that_leaves_a_carriers_stored_fault_alone_is_a_warning() -> N
     assert validate(worse, stored).errors
 
 
+def test_a_warning_about_a_carrier_has_the_carriers_path() -> None:
+    goodput = put(STATIC, "objective", {"mode": "Optimize", "metric": "Goodput"})
+    native = validate(thing(REQUEST, goodput)).warnings
+    assert [warning.partition(":")[0] for warning in native] == ["spec.objective.sla", "spec.aisimulate"]
+    assert [warning.partition(":")[0] for warning in validate(carrier(thing(REQUEST, goodput))).warnings] == [
+        "spec.v1beta2.objective.sla",
+        "spec.v1beta2.aisimulate",
+    ]
+
+
 def test_a_carrier_is_defaulted_as_the_request_it_carries() -> None:
     native = thing(REQUEST, TRACE)
     assert default(carrier(native)) == carrier(default(native))

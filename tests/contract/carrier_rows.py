@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from attrs import evolve
-from tests.contract.row import Row, put, thing
+from tests.contract.row import Operation, Row, put, thing
 from tests.contract.spec_rows import STATIC
 
 from dgdr_retune.api import REQUEST
@@ -32,6 +32,38 @@ def rows(native: Iterable[Row]) -> Iterator[Row]:
     nested = carrier(thing(REQUEST, {"v1beta2": STATIC}))
     yield _only_carriers("an envelope in the envelope", nested, "spec.v1beta2", "spec")
     yield _only_carriers("an envelope that is no object", put(mixed, "spec", {"v1beta2": "x"}), "spec.v1beta2", "spec")
+    yield from _updates(carrier(thing(REQUEST, STATIC, {"observedGeneration": 1})))
+
+
+def _updates(sound: Json) -> Iterator[Row]:
+    """Whoever has stored a carrier that mixes versions can repair it, and label it as it is."""
+    mixed, mixed_status = put(sound, "spec.image", "x"), put(sound, "status.observedGeneration", 1)
+    labelled = put(mixed, "metadata.labels", {"a": "b"})
+    yield _update("a repair of fields beside the envelope", sound, mixed)
+    yield _update("a label and fields beside the envelope as before", labelled, mixed, warned="spec.v1beta2 must be")
+    yield _update(
+        "other fields beside the envelope", put(mixed, "spec.image", "y"), mixed, refused="spec.v1beta2 must be"
+    )
+    yield _update("fields beside the envelope from now on", mixed, sound, refused="spec.v1beta2 must be")
+    faulty = put(sound, "spec.v1beta2.hardware.gpu.budget", 0)
+    yield _update("a repair that has another fault", faulty, mixed, refused="spec.v1beta2.hardware.gpu.budget")
+    yield _update("a specification beside a status that mixes versions", mixed_status, mixed_status)
+    yield _update(
+        "a fault beside a status that mixes versions", faulty, mixed_status, refused="spec.v1beta2.hardware.gpu.budget"
+    )
+    status: Operation = "update status"
+    yield _update("a status beside fields that mix versions", mixed, mixed, operation=status)
+    yield _update("a repair of a status", sound, mixed_status, operation=status)
+    yield _update(
+        "a status that mixes versions as before", mixed_status, mixed_status, warned="status.v1beta2", operation=status
+    )
+    yield _update(
+        "a status that mixes versions from now on",
+        mixed_status,
+        sound,
+        refused="status.v1beta2 must be",
+        operation=status,
+    )
 
 
 def _can_be_carried(request: Json) -> bool:
@@ -48,6 +80,22 @@ def carrier(request: Json) -> Json:
 def _inside(field: str) -> str:
     part, separator, rest = field.partition(".")
     return f"{part}.v1beta2{separator}{rest}" if part in ("spec", "status") else field
+
+
+def _update(
+    note: str, sent: Json, old: Json, *, refused: str = "", warned: str = "", operation: Operation = "update"
+) -> Row:
+    return Row(
+        id=f"carrier updated with {note}",
+        kind=REQUEST,
+        operation=operation,
+        object=sent,
+        old=old,
+        refused=refused,
+        warned=warned,
+        constraint=":carrier",
+        validate_alone=True,
+    )
 
 
 def _only_carriers(note: str, sent: Json, refused: str, field: str) -> Row:

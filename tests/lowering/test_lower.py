@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.lowering.check_aisimulate import RESULT, documents, faulty_documents
-from tests.lowering.varied_requests import BASE, EXTRAS, FAULTS, OBJECTIVES, WORKLOADS, faulty, request_with
+from tests.lowering.varied_requests import (
+    BASE,
+    EXTRAS,
+    FAULTS,
+    OBJECTIVES,
+    WORKLOADS,
+    faulty,
+    request_with,
+    varied_requests,
+)
 
-from dgdr_retune.api import MAX_DEPTH, canonical, spec_digest, to_v1beta1, validate
+from dgdr_retune.api import MAX_DEPTH, NO_HARDWARE, NO_SLA, canonical, spec_digest, to_v1beta1, validate
 from dgdr_retune.lowering import LoweringError, TraceMount, lower, merge_patch
 
 Json = Any
@@ -103,9 +112,12 @@ def test_a_request_without_a_workload_gets_the_default_one() -> None:
     ],
 )
 def test_each_metric_becomes_its_target(metric: str, target: str) -> None:
-    document = lowered(objective={"mode": "Optimize", "metric": metric})
+    document = lowered(objective={"mode": "Optimize", "metric": metric, "sla": {"e2eMs": 5000}})
     assert document["optimization"] == {"target": target, "constraints": {"max_candidate_gpus": 2}}
-    assert "evaluation" not in document
+
+
+def test_without_latency_bounds_nothing_is_evaluated() -> None:
+    assert "evaluation" not in lowered()
 
 
 def test_latency_bounds_become_the_sla() -> None:
@@ -219,8 +231,25 @@ def test_a_run_and_a_carrier_are_lowered_as_the_request_is() -> None:
 def test_a_request_with_a_fault_has_a_reason_and_no_input(name: str) -> None:
     with pytest.raises(LoweringError) as caught:
         lower(faulty(FAULTS[name]))
-    assert caught.value.reason == "InvalidSpec"
-    assert str(validate(faulty(FAULTS[name])).errors[0]) in str(caught.value)
+    verdict = validate(faulty(FAULTS[name]))
+    assert caught.value.reason == FAULTS[name].reason
+    if caught.value.reason == "InvalidSpec":
+        assert str(verdict.errors[0]) in str(caught.value)
+    else:
+        assert verdict.errors == ()
+        assert str(caught.value) in verdict.warnings
+
+
+@pytest.mark.parametrize("name", varied_requests())
+def test_a_request_with_an_input_has_no_warning_of_one_that_has_none(name: str) -> None:
+    assert not {NO_SLA, NO_HARDWARE}.intersection(validate(request_with(varied_requests()[name])).warnings)
+
+
+def test_a_candidate_has_a_reason_and_no_input() -> None:
+    candidate = request_with({"parameters": {"tp": 1}}) | {"kind": "DynamoGraphDeploymentCandidate"}
+    with pytest.raises(LoweringError, match="give a Request or a Run") as caught:
+        lower(candidate)
+    assert caught.value.reason == "KindUnsupported"
 
 
 def test_a_pareto_search_has_a_reason_and_no_input() -> None:

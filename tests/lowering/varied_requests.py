@@ -116,6 +116,18 @@ EXTRAS: dict[str, Json] = {
             "inputOverrides": {"traffic": {"load": {"requests_per_second": {"range": {"min": 1, "max": 4, "step": 1}}}}}
         },
     },
+    "goodput-bound-by-the-overrides": {
+        "objective": {"mode": "Optimize", "metric": "Goodput"},
+        "aisimulate": {"inputOverrides": {"evaluation": {"sla": {"ttft_ms": 500}}}},
+    },
+    "goodput-replaced": {
+        "objective": {"mode": "Optimize", "metric": "Goodput"},
+        "aisimulate": {"inputOverrides": {"optimization": {"target": "ttft"}}},
+    },
+    "hardware-named-by-the-overrides": {
+        "hardware": {"gpu": {"sku": "auto", "budget": 2}},
+        "aisimulate": {"inputOverrides": {"optimization": {"hardware": "h200_sxm"}}},
+    },
     "host-limits": {"aisimulate": {"inputOverrides": {"execution": {"resources": {"memory_limit_gb": 8.0}}}}},
 }
 
@@ -128,11 +140,13 @@ class Fault:
         spec: merge patch on a Request's specification.
         input: merge patch on the input of the Request without the fault.
         because: why AISimulate accepts what is refused here; empty if it refuses it too.
+        reason: with which lowering refuses it; only what is no `InvalidSpec` may be stored, with a warning.
     """
 
     spec: Json
     input: Json
     because: str = ""
+    reason: str = "InvalidSpec"
 
 
 def _trace_source(path: str) -> Json:
@@ -201,6 +215,22 @@ FAULTS: dict[str, Fault] = {
             }
         },
         because="AISimulate reads any path; here the path is one inside a claim, which a kubelet mounts",
+    ),
+    "goodput without a latency bound": Fault(
+        {"objective": {"mode": "Optimize", "metric": "Goodput"}},
+        {"optimization": {"target": "goodput"}},
+        reason="SlaMissing",
+    ),
+    "goodput per GPU whose latency bounds the overrides take away": Fault(
+        {
+            "objective": {"mode": "Optimize", "metric": "GoodputPerGPU"},
+            "aisimulate": {"inputOverrides": {"evaluation": {"sla": {}}}},
+        },
+        {"optimization": {"target": "goodput_per_gpu"}, "evaluation": {"sla": {}}},
+        reason="SlaMissing",
+    ),
+    "automatic hardware": Fault(
+        {"hardware": {"gpu": {"sku": "auto"}}}, {"engine": {"hardware": "auto"}}, reason="HardwareMissing"
     ),
     "one of two latency bounds": Fault(
         {"objective": {"mode": "Optimize", "metric": "Goodput", "sla": {"ttftMs": 1}}},

@@ -1,6 +1,6 @@
 """What Kubernetes stores: Request, Run and Candidate as models, and all that is derived from them. Pure."""
 
-from dgdr_retune.api._admission import Verdict, default, kind_of, validate
+from dgdr_retune.api._admission import NO_HARDWARE, NO_SLA, Verdict, default, kind_of, validate
 from dgdr_retune.api._candidate import Candidate, CandidateSpec, CandidateStatus
 from dgdr_retune.api._carrier import ConversionError, is_carrier, to_v1beta1, to_v1beta2
 from dgdr_retune.api._choices import (
@@ -85,6 +85,8 @@ __all__ = [
     "MANAGED_BY",
     "MANAGED_BY_LABEL",
     "MAX_DEPTH",
+    "NO_HARDWARE",
+    "NO_SLA",
     "REPLICATIONS_ANNOTATION",
     "REQUEST",
     "REQUEST_GENERATION_ANNOTATION",

@@ -10,7 +10,10 @@ from typing import Any, Final, Literal
 from attrs import frozen
 
 from dgdr_retune.api import (
+    CANDIDATE,
     DEFAULT_STOP_REQUESTS,
+    NO_HARDWARE,
+    NO_SLA,
     SEED,
     TARGETS,
     TRACE_DIRECTORY,
@@ -22,13 +25,14 @@ from dgdr_retune.api import (
     canonical,
     default,
     is_carrier,
+    kind_of,
     to_v1beta2,
     validate,
 )
 from dgdr_retune.lowering._merge import merge_patch
 
 Json = Any
-Reason = Literal["InvalidSpec", "ParetoUnsupported"]
+Reason = Literal["HardwareMissing", "InvalidSpec", "KindUnsupported", "ParetoUnsupported", "SlaMissing"]
 
 _FORMATS: Final = {"Dynamo": "dynamo"}
 _SECONDS: Final = {"h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
@@ -79,9 +83,23 @@ def lower(request: dict[str, Json]) -> Lowered:
     Errors: `LoweringError`.
     """
     spec = _spec(request)
-    underlay = _underlay(spec)
-    overrides = spec.aisimulate.input_overrides or {}
-    return Lowered(document=canonical(merge_patch(underlay, overrides)), trace=trace_mount(spec))
+    document = canonical(merge_patch(_underlay(spec), spec.aisimulate.input_overrides or {}))
+    _check(document)
+    return Lowered(document=document, trace=trace_mount(spec))
+
+
+def _check(document: dict[str, Json]) -> None:
+    """What AISimulate always refuses, asked of the whole, for the overrides may give or take what it needs."""
+    optimization, evaluation, engine = (_section(document, name) for name in ("optimization", "evaluation", "engine"))
+    if str(optimization.get("target")).startswith("goodput") and not evaluation.get("sla"):
+        raise LoweringError("SlaMissing", NO_SLA)
+    if engine.get("hardware") == "auto" and optimization.get("hardware") is None:
+        raise LoweringError("HardwareMissing", NO_HARDWARE)
+
+
+def _section(document: dict[str, Json], name: str) -> dict[str, Json]:
+    section = document.get(name)
+    return section if isinstance(section, dict) else {}
 
 
 def trace_mount(spec: RequestSpec) -> TraceMount | None:
@@ -101,6 +119,8 @@ def _spec(request: dict[str, Json]) -> RequestSpec:
         native = to_v1beta2(request) if is_carrier(request) else request
     except ConversionError as error:
         raise LoweringError("InvalidSpec", str(error)) from error
+    if kind_of(native) is CANDIDATE:
+        raise LoweringError("KindUnsupported", "a Candidate has no input; give a Request or a Run")
     complete = default(native)
     if errors := validate(complete, strict=False).errors:
         raise LoweringError("InvalidSpec", "; ".join(str(each) for each in errors))
