@@ -25,6 +25,13 @@ spec:
   aisimulate: {generator: direct}
 """
 
+CANDIDATE_TEXT = """\
+apiVersion: nvidia.com/v1beta2
+kind: DynamoGraphDeploymentCandidate
+metadata: {name: a}
+spec: {parameters: {tp: 1}}
+"""
+
 
 def run(*arguments: str) -> Result:
     app = typer.Typer()
@@ -50,10 +57,17 @@ def test_one_definition_is_printed_as_it_is_committed() -> None:
 
 
 def test_definitions_are_written_one_a_file(tmp_path: Path) -> None:
-    assert run("crds", "--write", str(tmp_path)).exit_code == 0
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+    directory = tmp_path / "deploy" / "crds"
+    assert run("crds", "--write", str(directory)).exit_code == 0
+    assert {path.name: path.read_text() for path in directory.iterdir()} == {
         f"{kind.crd_name}.yaml": crd_text(kind) for kind in KINDS
     }
+
+
+def test_definitions_that_cannot_be_written_are_said_in_one_line(file: Path) -> None:
+    failed = run("crds", "--write", str(file / "crds"))
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("error: the definitions cannot be written: ")
 
 
 def test_a_cluster_that_cannot_be_reached_is_said_in_one_line(tmp_path: Path) -> None:
@@ -101,9 +115,10 @@ def test_the_mount_of_a_trace_is_told_beside_the_input() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("budget: 2", "budget: 0"), "InvalidSpec: spec.hardware.gpu.budget: Invalid value: 0"),
+        (("budget: 2", "budget: 0"), ": spec.hardware.gpu.budget: Invalid value: 0"),
         (("aisimulate:", "objective: {mode: Pareto}\n  aisimulate:"), "ParetoUnsupported: "),
-        (("kind: DynamoGraphDeploymentRequest", "kind: Pod"), "InvalidSpec: kind: not an object"),
+        (("kind: DynamoGraphDeploymentRequest", "kind: Pod"), ": kind: not an object"),
+        (("budget: 2", "budget: 2, bugdet: 3"), 'spec.hardware.gpu.bugdet: unknown field "spec.hardware.gpu.bugdet"'),
         (("metadata:", "---\nmetadata:"), "holds 2 objects"),
         ((REQUEST_TEXT, ""), "holds 0 objects"),
         ((REQUEST_TEXT, "- 1"), "holds 1 objects; give a file with one Request"),
@@ -115,6 +130,20 @@ def test_a_request_without_an_input_has_a_reason(file: Path, change: tuple[str, 
     assert failed.exit_code == 1
     assert failed.stdout == ""
     assert message in failed.stderr
+
+
+def test_a_candidate_has_no_input(file: Path) -> None:
+    file.write_text(CANDIDATE_TEXT)
+    failed = run("lower", str(file))
+    assert failed.exit_code == 1
+    assert failed.stderr == f"error: {file}: KindUnsupported: a Candidate has no input; give a Request or a Run\n"
+
+
+def test_warnings_are_told_beside_the_input(file: Path) -> None:
+    file.write_text(REQUEST_TEXT.replace("direct", "aic"))
+    printed = run("lower", str(file))
+    assert printed.exit_code == 0
+    assert printed.stderr == f"warning: {file}: {NO_BLOCK_SIZE}\n"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -149,6 +178,11 @@ def test_each_object_is_judged_with_every_fault(file: Path, tmp_path: Path) -> N
         ("a: [", "expected the node content"),
         ("spec: {}\nspec: {}", "the key 'spec' comes twice"),
         ("a: {b: 1, b: 2}", "the key 'b' comes twice"),
+        ("? [a, b]\n: c", "a key is a list or an object"),
+        (f"a: {'9' * 5000}", "cannot be read as int"),
+        ('a: !!int "abc"', "cannot be read as int"),
+        ('a: !!bool "abc"', "cannot be read as bool"),
+        ("a: !!timestamp 2026-10-01", "could not determine a constructor"),
         ("\x00", "special characters are not allowed"),
         ("[" * 2000, "recursion"),
     ],
@@ -163,17 +197,26 @@ def test_a_file_that_cannot_be_read_is_said_with_its_name(file: Path, text: str,
 
 
 def test_values_are_read_as_kubectl_reads_them(file: Path) -> None:
-    values = 'inputOverrides: {a: 2026-10-01, b: 1e3, c: 1.5, d: "1", e: null, f: 2.0}'
+    values = 'inputOverrides: {a: 2026-10-01, b: 1e3, c: 1.5, d: "1", e: null, f: 2.0, g: 12:30, h: 12:30:00, i: 0x1_0}'
     file.write_text(REQUEST_TEXT.replace("generator: direct", values))
     document = yaml.safe_load(run("lower", str(file)).stdout)
-    assert {name: document.get(name) for name in "abcdef"} == {
+    assert {name: document.get(name) for name in "abcdefghi"} == {
         "a": "2026-10-01",
         "b": 1000,
         "c": 1.5,
         "d": "1",
         "e": None,
         "f": 2,
+        "g": "12:30",
+        "h": "12:30:00",
+        "i": 16,
     }
+
+
+def test_a_merge_key_brings_the_keys_that_are_not_written_out(file: Path) -> None:
+    values = "inputOverrides: {a: &m {b: 1, c: 2}, d: {c: 3, <<: *m}}"
+    file.write_text(REQUEST_TEXT.replace("generator: direct", values))
+    assert yaml.safe_load(run("lower", str(file)).stdout)["d"] == {"b": 1, "c": 3}
 
 
 @pytest.mark.parametrize("text", ["- 1", "x", "{}", "kind: 1", "{metadata: x, kind: {}}", "{1: 2}"])

@@ -38,7 +38,8 @@ def register(app: typer.Typer) -> None:
 def _crds(
     kind: Annotated[list[KindName] | None, typer.Option(help="Only this kind; may be given more than once.")] = None,
     write: Annotated[
-        Path | None, typer.Option(help="Write one file a kind into this directory instead.", file_okay=False)
+        Path | None,
+        typer.Option(help="Write one file a kind into this directory instead; it is made.", file_okay=False),
     ] = None,
     *,
     apply: Annotated[
@@ -54,8 +55,12 @@ def _crds(
     if apply:
         _apply(kinds, kubeconfig, context)
     elif write is not None:
-        for each in kinds:
-            (write / f"{each.crd_name}.yaml").write_text(crd_text(each), encoding="utf-8")
+        try:
+            write.mkdir(parents=True, exist_ok=True)
+            for each in kinds:
+                (write / f"{each.crd_name}.yaml").write_text(crd_text(each), encoding="utf-8")
+        except OSError as error:
+            raise _failed(f"the definitions cannot be written: {error}") from error
     else:
         typer.echo("---\n".join(crd_text(each) for each in kinds), nl=False)
 
@@ -84,13 +89,20 @@ async def _install(definitions: list[dict[str, Any]], kubeconfig: Path | None, c
 def _lower(
     request: Annotated[Path, typer.Argument(help="A file with one Request (or Run).", exists=True, dir_okay=False)],
 ) -> None:
-    """Print the AISimulate input that a Request lowers to."""
+    """Print the AISimulate input that a Request lowers to; one that admission would refuse has none."""
     try:
         found = list(objects(request))
     except ObjectFileError as error:
         raise _failed(str(error)) from error
     if len(found) != 1 or not isinstance(found[0], dict):
         raise _failed(f"{request}: holds {len(found)} objects; give a file with one Request")
+    verdict = validate(found[0])
+    for warning in verdict.warnings:
+        typer.echo(f"warning: {request}: {warning}", err=True)
+    for fault in verdict.errors:
+        typer.echo(f"error: {request}: {fault}", err=True)
+    if verdict.errors:
+        raise typer.Exit(1)
     try:
         lowered = lower(found[0])
     except LoweringError as error:
