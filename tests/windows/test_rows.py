@@ -1,6 +1,7 @@
 """Which rows are valid, and that the fast way and the thorough way agree."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from mutated_rows import mutated_rows
 from window_cases import START_MS, line, record, row
 
 from dgdr_retune.windows._judge import judge, judge_block
-from dgdr_retune.windows._judge_in_full import MAXIMUM_VALUES, judge_in_full
+from dgdr_retune.windows._judge_in_full import MAXIMUM_DEPTH, MAXIMUM_VALUES, judge_in_full
 from dgdr_retune.windows._row import MAXIMUM_ROW, MAXIMUM_TOKENS, Refusal, Row
 
 PLAIN = row().decode()
@@ -180,6 +181,29 @@ def test_a_row_that_every_reader_takes_is_valid(text: bytes) -> None:
 def test_a_row_that_some_reader_refuses_is_refused_with_the_reason(text: bytes, refusal: Refusal) -> None:
     assert judge(text) is refusal
     assert judge_in_full(text) is refusal
+
+
+@given(
+    texts=st.lists(st.text('"\\\\[]{},:x\n\u00e9'), max_size=4),
+    depth=st.integers(0, 130),
+    pairs=st.booleans(),
+)
+@settings(deadline=None, max_examples=100)
+def test_what_stands_in_a_text_is_no_structure(texts: list[str], depth: int, *, pairs: bool) -> None:
+    value: Any = texts
+    for _ in range(depth):
+        value = {"".join(texts): value} if pairs else [*texts, value]
+    judged = judge_in_full(with_field(json.dumps(value, ensure_ascii=False)))
+    assert judged is Refusal.DEPTH if depth >= MAXIMUM_DEPTH else isinstance(judged, Row)
+
+
+@pytest.mark.parametrize("mark", [b'"', b'\\"', b"\\", b"\\a", b'",', b'"[', b"[", b"]", b"[]", b"{}", b"1,"])
+def test_a_line_of_marks_costs_little_more_than_reading_it(mark: bytes) -> None:
+    size = 4 << 20
+    hostile = b"," * 200 + mark * (size // len(mark))
+    started_s = time.process_time()
+    assert judge(hostile) in (Refusal.JSON, Refusal.TOO_LONG)
+    assert time.process_time() - started_s < 0.25
 
 
 REQUIRED = {
