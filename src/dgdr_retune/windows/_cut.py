@@ -64,8 +64,10 @@ def cut(
 ) -> Cut:
     """Publish a window, unless it is published already.
 
-    Two passes over the segments: the first finds the window's rows and keeps 45 bytes of each, the second copies them
-    in order. The rows and their order are a function of the segments' content and the window alone.
+    Two passes over the segments: the first finds the window's rows and keeps 45 bytes of each (up to 100 are needed
+    while they are put in order), the second copies them in order.
+
+    The rows and their order are a function of the segments' content and the window alone.
 
     Args:
         request: what to cut, from where, to where.

@@ -96,15 +96,15 @@ class _Helper:
         os.close(answers)
 
     def result(self) -> _Share:
-        parts = []
+        answer = bytearray()
         while part := os.read(self._answers, _READ):
-            parts.append(part)
+            answer += part
         _, status = os.waitpid(self._process, 0)
         self._reaped = True
         if status != 0:
             code = os.waitstatus_to_exitcode(status)
             raise CutError("cut_died", f"a helper of the cut ended with {code}: -9 may be a lack of memory")
-        result = msgspec.msgpack.decode(b"".join(parts), type=_Result)
+        result = msgspec.msgpack.decode(answer, type=_Result)
         if result.share is None:
             raise result.failure.to_error() if result.failure else AssertionError("a helper gave no result")
         return result.share

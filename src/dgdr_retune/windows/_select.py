@@ -54,7 +54,7 @@ def check_size(table: Table, request: CutRequest) -> None:
         raise CutError(
             "window_too_large",
             f"more than {request.maximum_rows} requests arrived in the window: "
-            "shorten the interval, or raise the limit if the memory is there (45 bytes a row)",
+            "shorten the interval, or raise the limit if the memory is there (100 bytes a row)",
         )
 
 

@@ -40,7 +40,7 @@ Flags = NDArray[np.uint8]
 class PackedTable:
     """A table as plain data."""
 
-    rows: bytes
+    rows: bytearray
     block_sizes: dict[int, int]
     member_segment: bytes
     member_start: bytes
@@ -95,7 +95,7 @@ class Table:
     def pack(self) -> "PackedTable":
         """All of it as plain data."""
         return PackedTable(
-            bytes(self._rows),
+            self._rows,
             self._block_sizes,
             self.member_segment.tobytes(),
             self.member_start.tobytes(),
@@ -172,12 +172,14 @@ def agents(flags: Flags) -> int:
 
 def _repeats(rows: Rows, order: Order) -> NDArray[np.bool_]:
     repeats = np.zeros(len(order), np.bool_)
-    low = rows["id_low"][order]
-    ascending = np.sort(low)
-    if not (ascending[1:] == ascending[:-1]).any():
+    low = np.sort(rows["id_low"])
+    if not (low[1:] == low[:-1]).any():
         return repeats
-    high = rows["id_high"][order]
-    by_id = np.lexsort((high, low))
-    low, high = low[by_id], high[by_id]
-    repeats[by_id[1:][(low[1:] == low[:-1]) & (high[1:] == high[:-1])]] = True
+    del low
+    by_id = np.lexsort((rows["id_high"][order], rows["id_low"][order]))
+    low = rows["id_low"][order[by_id]]
+    same = low[1:] == low[:-1]
+    del low
+    high = rows["id_high"][order[by_id]]
+    repeats[by_id[1:][same & (high[1:] == high[:-1])]] = True
     return repeats
