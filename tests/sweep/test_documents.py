@@ -93,6 +93,7 @@ def test_a_decision_is_written_whole() -> None:
                 "gap_ms": 15600,
                 "gaps": [{"frontend": "a", "start_ms": 1000, "end_ms": 16600}],
                 "names": ["a", "b"],
+                "digest": completeness.digest,
             },
             "demands": {"minimum_rows": 500, "frontends": ["a", "b"]},
             "shortfalls": [],

@@ -3,7 +3,7 @@
 from attrs import evolve
 
 from dgdr_retune.windows import Completeness
-from dgdr_retune.windows._completeness import fingerprint
+from dgdr_retune.windows._completeness import digest, fingerprint
 
 NAMES = ("chat-frontend-0", "chat-frontend-1", "chat-frontend-10")
 FRESH = Completeness(
@@ -14,9 +14,11 @@ FRESH = Completeness(
     gap_ms=31_000,
     gaps=(),
     names=NAMES,
+    digest=digest(NAMES),
 )
-REUSED = evolve(FRESH, gaps=None, names=None)
+REUSED = evolve(FRESH, gaps=None, names=None, digest=None)
 UNKNOWN = evolve(REUSED, fingerprints=None)
+DIGESTED = evolve(UNKNOWN, digest=FRESH.digest)
 
 
 def reasons(completeness: Completeness, **asked: object) -> list[str]:
@@ -51,6 +53,13 @@ def test_a_window_that_does_not_say_which_frontends_recorded_may_not_if_they_are
         "below_minimum_rows",
         "frontends_unknown",
     ]
+
+
+def test_a_window_that_has_a_digest_may_be_applied_if_exactly_its_frontends_are_expected() -> None:
+    assert reasons(DIGESTED, expected=[*reversed(NAMES), *NAMES]) == []
+    assert reasons(DIGESTED, expected=NAMES, minimum_rows=501) == ["below_minimum_rows"]
+    for others in (NAMES[:2], [*NAMES, "chat-frontend-2"], ["chat-frontend-0chat-frontend-1", NAMES[2]]):
+        assert reasons(DIGESTED, expected=others) == ["frontends_unknown"]
 
 
 def test_many_frontends_are_told_apart_by_their_fingerprints() -> None:

@@ -25,7 +25,7 @@ from dgdr_retune.windows import (
     load_window,
     read_header,
 )
-from dgdr_retune.windows._completeness import fingerprint
+from dgdr_retune.windows._completeness import digest, fingerprint
 from dgdr_retune.windows._gzip import MAXIMUM_COMMENT, TRAILER, comment_of, header_with_comment
 from dgdr_retune.windows._header import decode_comment, encode_comment
 from dgdr_retune.windows._member import Limits
@@ -59,6 +59,7 @@ def header(frontends: int = 2, *, size: int = 0, uid: str = "") -> WindowHeader:
             fingerprints=tuple(sorted(map(fingerprint, names))),
             gap_count=size,
             gap_ms=size * 1000,
+            digest=digest(names),
         ),
     )
 
@@ -72,13 +73,18 @@ def test_a_comment_is_read_back_as_it_was_written(frontends: int, size: int, uid
     assert "\0" not in comment
     back = decode_comment(comment.encode())
     assert back is not None
-    if back.completeness.fingerprints is None:
-        back = evolve(back, completeness=evolve(back.completeness, fingerprints=written.completeness.fingerprints))
-        assert len(comment) + frontends * 4 + len(',"seen":""') > MAXIMUM_COMMENT
-    assert back == written
+    wrote, read = written.completeness, back.completeness
+    rest = len(comment)
+    if read.digest is not None:
+        rest -= len(',"digest":""') + len(read.digest)
+        assert (read.fingerprints, read.digest) == (None, wrote.digest)
+    if read.fingerprints is None:
+        assert rest + frontends * 4 + len(',"seen":""') > MAXIMUM_COMMENT
+        assert read.digest or rest + len(',"digest":""') + 16 > MAXIMUM_COMMENT
+    assert evolve(back, completeness=evolve(read, fingerprints=wrote.fingerprints, digest=wrote.digest)) == written
 
 
-def test_the_comment_of_a_large_deployment_has_room_for_fifteen_frontends() -> None:
+def test_the_comment_of_a_large_deployment_has_room_for_fifteen_frontends_and_a_digest_of_more() -> None:
     counts = Counts(
         rows=999_999,
         censored=9_999,
@@ -96,6 +102,11 @@ def test_the_comment_of_a_large_deployment_has_room_for_fifteen_frontends() -> N
     back = decode_comment(encode_comment(large).encode())
     assert back is not None
     assert back.completeness.fingerprints == large.completeness.fingerprints
+    larger = evolve(header(200, uid="0" * 36), counts=counts)
+    back = decode_comment(encode_comment(larger).encode())
+    assert back is not None
+    assert back.completeness.shortfalls(expected=[f"chat-frontend-{number}" for number in range(200)]) == ()
+    assert back.completeness.shortfalls(expected=[f"chat-frontend-{number}" for number in range(201)])
 
 
 @pytest.mark.parametrize(
@@ -122,6 +133,16 @@ def window(write_segments: Write, request_for: Make) -> Path:
     rows = [row(f"{number}", received_ms=START_MS + number * 100) for number in range(100)]
     write_segments({"frontend-0": [member(*rows[:60])], "frontend-1": [member(*rows[60:])]})
     return Path(str(cut(request_for(deployment_uid="0-1-2"), filesystem=Unsynced()).path))
+
+
+def test_a_window_of_many_frontends_may_be_applied_when_it_is_reused(write_segments: Write, request_for: Make) -> None:
+    names = [f"chat-frontend-{number}" for number in range(60)]
+    write_segments({name: [member(row(name))] for name in names})
+    for outcome in ("published", "reused"):
+        done = cut(request_for(), filesystem=Unsynced())
+        assert done.outcome == outcome
+        assert done.completeness.shortfalls(expected=names, minimum_rows=60) == ()
+        assert done.completeness.shortfalls(expected=[*names, "chat-frontend-60"])
 
 
 def test_a_published_window_has_the_documented_form(window: Path) -> None:

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 import numpy as np
@@ -18,6 +18,15 @@ GAP_MS: Final = 10_000
 def fingerprint(frontend: str) -> str:
     """Four characters (24 bits) that stand for a frontend's name where there is no room for the name."""
     return base64.urlsafe_b64encode(hashlib.sha256(frontend.encode()).digest()[:3]).decode()
+
+
+def digest(frontends: Iterable[str]) -> str:
+    """Sixteen characters (96 bits) that stand for a set of frontends where there is no room for a fingerprint of each.
+
+    Of the SHA-256 of their names, sorted, each with a NUL behind it.
+    """
+    names = "".join(f"{name}\0" for name in sorted(set(frontends)))
+    return base64.urlsafe_b64encode(hashlib.sha256(names.encode()).digest()[:12]).decode()
 
 
 @frozen
@@ -46,6 +55,7 @@ class Completeness:
         frontends: frontends with at least one row in the window.
         fingerprints: one per frontend seen, sorted; None where the window does not say (its header had no room for all
             of them, or the file is not ours).
+        digest: of the frontends seen; None for a reused window that has their fingerprints or says nothing.
         gap_count: gaps of `GAP_MS` or more, over all frontends seen, the window's edges included.
         gap_ms: their total length.
         gaps: the gaps themselves, by frontend and time; None for a reused window, whose header keeps the totals only.
@@ -59,6 +69,7 @@ class Completeness:
     gap_ms: int
     gaps: tuple[Gap, ...] | None = None
     names: tuple[str, ...] | None = None
+    digest: str | None = None
 
     def shortfalls(self, *, expected: Collection[str] | None = None, minimum_rows: int = 0) -> tuple[Shortfall, ...]:
         """Why the window must not be applied; empty if it may be.
@@ -79,8 +90,13 @@ class Completeness:
             missing = sorted(set(expected) - set(self.names))
         elif self.fingerprints is not None:
             missing = sorted(name for name in expected if fingerprint(name) not in self.fingerprints)
+        elif self.digest == digest(expected):
+            missing = []
         else:
-            message = f"the window does not say which frontends recorded, so whether all {len(expected)} did is unknown"
+            message = (
+                f"the window does not name its {self.frontends} frontends, and they are not exactly the "
+                f"{len(set(expected))} expected ones, so whether all of those recorded is unknown"
+            )
             return (*shortfalls, Shortfall("frontends_unknown", message))
         shortfalls += [Shortfall("missing_frontend", f"frontend {name} has no row in the window") for name in missing]
         return tuple(shortfalls)
@@ -98,6 +114,7 @@ def completeness_of(arrivals: Mapping[str, NDArray[np.uint64]], *, rows: int, wi
         gap_ms=sum(gap.end_ms - gap.start_ms for gap in gaps),
         gaps=gaps,
         names=tuple(seen),
+        digest=digest(seen),
     )
 
 

@@ -1,9 +1,11 @@
 """The facts in a published window's gzip comment: compact JSON, ASCII, at most 511 bytes."""
 
+from collections.abc import Iterator
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from attrs import asdict, fields, frozen
+from msgspec import structs
 
 from dgdr_retune.windows._completeness import Completeness
 from dgdr_retune.windows._counts import Counts
@@ -57,10 +59,11 @@ class _Comment(msgspec.Struct):
     frontends: _Count
     gaps: tuple[_Count, _Count]
     seen: str | msgspec.UnsetType = msgspec.UNSET
+    digest: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def encode_comment(header: WindowHeader) -> str:
-    """The comment of a window that was just cut; frontends stand in it if there is room for all of them.
+    """The comment of a window that was just cut; each frontend stands in it or, if that is too long, their digest.
 
     Raises:
         ValueError: the header belongs to no cut, or its counts are beyond all reason.
@@ -79,11 +82,9 @@ def encode_comment(header: WindowHeader) -> str:
         gaps=(completeness.gap_count, completeness.gap_ms),
         **asdict(header.counts),
     )
-    if completeness.fingerprints is not None:
-        comment.seen = "".join(completeness.fingerprints)
-        if len(text := msgspec.json.encode(comment)) <= MAXIMUM_COMMENT:
+    for frontends in _frontends(completeness):
+        if len(text := msgspec.json.encode(structs.replace(comment, **frontends))) <= MAXIMUM_COMMENT:
             return text.decode()
-        comment.seen = msgspec.UNSET
     return msgspec.json.encode(comment).decode()
 
 
@@ -105,8 +106,16 @@ def decode_comment(comment: bytes) -> WindowHeader | None:
             fingerprints=None if facts.seen is msgspec.UNSET else _fingerprints(facts.seen),
             gap_count=facts.gaps[0],
             gap_ms=facts.gaps[1],
+            digest=None if facts.digest is msgspec.UNSET else facts.digest,
         ),
     )
+
+
+def _frontends(completeness: Completeness) -> Iterator[dict[str, str]]:
+    if completeness.fingerprints is not None:
+        yield {"seen": "".join(completeness.fingerprints)}
+    if completeness.digest is not None:
+        yield {"digest": completeness.digest}
 
 
 def _fingerprints(seen: str) -> tuple[str, ...]:
