@@ -85,6 +85,12 @@ def test_a_condition_of_a_type_that_does_not_stand_comes_last() -> None:
     assert merge_condition([condition("Other")], condition()) == (condition("Other"), condition())
 
 
+def test_of_several_of_one_type_one_is_left() -> None:
+    first, second = condition(time=EARLIER), condition(time=LATER)
+    other = condition("Other")
+    assert merge_condition([first, second, other, other], second) == (first, other)
+
+
 @settings(deadline=None)
 @given(LISTS, CONDITIONS)
 def test_only_the_condition_of_the_new_ones_type_changes(standing: list[Condition], new: Condition) -> None:

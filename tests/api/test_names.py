@@ -12,7 +12,8 @@ from dgdr_retune.api import (
     candidate_name,
     canonical,
     claim_finalizer,
-    finalizer_run_uid,
+    holds_claim,
+    is_claim_finalizer,
     label_value,
     planner_request_name,
     run_name,
@@ -130,15 +131,24 @@ def test_a_finalizer_is_a_qualified_name(uid: str) -> None:
 
 
 @PLAIN
+@given(UIDS, UIDS)
+@example("x" * 64, "x" * 65)
+def test_a_finalizer_says_whose_it_is(uid: str, other: str) -> None:
+    finalizer = claim_finalizer(uid)
+    assert is_claim_finalizer(finalizer)
+    assert holds_claim(finalizer, uid)
+    assert holds_claim(finalizer, other) is (uid == other)
+
+
+@PLAIN
 @given(st.uuids())
-def test_a_finalizer_says_whose_it_is(uid: uuid.UUID) -> None:
+def test_a_finalizer_shows_the_uid_that_kubernetes_gives(uid: uuid.UUID) -> None:
     assert claim_finalizer(str(uid)) == f"nvidia.com/dgdr-run-{uid}"
-    assert finalizer_run_uid(claim_finalizer(str(uid))) == str(uid)
 
 
 @pytest.mark.parametrize("other", ["kubernetes.io/pvc-protection", "nvidia.com/dgdr-run-", "dgdr-run-x", ""])
 def test_a_finalizer_of_somebody_else_is_nobodys_run(other: str) -> None:
-    assert finalizer_run_uid(other) is None
+    assert not is_claim_finalizer(other)
 
 
 @PLAIN

@@ -116,18 +116,16 @@ def timestamp(now: datetime) -> str:
 
 
 def merge_condition(standing: Iterable[Condition], new: Condition) -> tuple[Condition, ...]:
-    """The conditions with `new` in the place of the one of its type, or at the end.
+    """The conditions, one of each type, with `new` in the place of the one of its type, or at the end.
 
+    Of several of one type the first stands.
     `new.last_transition_time` is kept only if the status differs from the standing one's; else that one's time stays.
     """
-    merged: list[Condition] = []
-    found = False
+    merged: dict[str, Condition] = {}
     for condition in standing:
-        if condition.type != new.type:
-            merged.append(condition)
-            continue
-        found = True
-        unchanged = condition.status == new.status
-        time = condition.last_transition_time if unchanged else new.last_transition_time
-        merged.append(new.model_copy(update={"last_transition_time": time}))
-    return (*merged,) if found else (*merged, new)
+        merged.setdefault(condition.type, condition)
+    stood = merged.get(new.type)
+    if stood is not None and stood.status == new.status:
+        new = new.model_copy(update={"last_transition_time": stood.last_transition_time})
+    merged[new.type] = new
+    return tuple(merged.values())

@@ -61,7 +61,11 @@ def candidate_id(parameters: Any) -> str:
 
 
 def candidate_name(run: str, run_uid: str, candidate: str) -> str:
-    """The Candidate object of a Run: `<run>-<8 digits of the Run's UID>-<candidate id>`, at most 253 characters."""
+    """The Candidate object of a Run: `<run>-<8 digits of the Run's UID>-<candidate id>`, at most 253 characters.
+
+    Different inputs have different names as long as `candidate` is from `candidate_id`, and no two UIDs of Runs of one
+    name have the same 32-bit hash.
+    """
     return _fitted(run, f"-{_sha256(run_uid)[:8]}-{candidate}", SUBDOMAIN_MAX, hash_digits=12)
 
 
@@ -71,10 +75,14 @@ def claim_finalizer(run_uid: str) -> str:
     return _FINALIZER_PREFIX + (run_uid if fits else _sha256(run_uid)[:32])
 
 
-def finalizer_run_uid(finalizer: str) -> str | None:
-    """The UID of the Run that holds a claim by this finalizer; None for a finalizer that is not ours."""
-    uid = finalizer.removeprefix(_FINALIZER_PREFIX)
-    return uid if uid and uid != finalizer else None
+def is_claim_finalizer(finalizer: str) -> bool:
+    """Whether some Run holds a claim by this finalizer; `holds_claim` says whether a given one does."""
+    return finalizer.startswith(_FINALIZER_PREFIX) and finalizer != _FINALIZER_PREFIX
+
+
+def holds_claim(finalizer: str, run_uid: str) -> bool:
+    """Whether this finalizer is the one by which the Run of this UID holds its claim."""
+    return finalizer == claim_finalizer(run_uid)
 
 
 def label_value(text: str) -> str:
