@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from replay_cases import Request, records, request
 
 from dgdr_retune.replay import ReplayError, Trace, TraceError, attach, load_trace, share, trace_of
@@ -40,6 +42,7 @@ def test_a_windows_rows_become_columns_in_its_order(tmp_path: Path) -> None:
         "output_length": [5, 0, 3],
         "hash_start": [0, 2, 3, 6],
         "hashes": [7, 8, 2**64 - 1, 7, 9, 10],
+        "blocks": [0, 1, 2, 0, 3, 4],
     }
     assert len(trace) == 3
 
@@ -51,9 +54,17 @@ def test_columns_have_the_types_they_promise_and_cannot_be_changed(tmp_path: Pat
         np.int32,
         np.int32,
     ]
-    assert [trace.hash_start.dtype, trace.hashes.dtype] == [np.int64, np.uint64]
-    with pytest.raises(ValueError, match="read-only"):
-        trace.hashes[0] = 1
+    assert [trace.hash_start.dtype, trace.hashes.dtype, trace.blocks.dtype] == [np.int64, np.uint64, np.int32]
+    for column in (trace.hashes, trace.blocks):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 1
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), min_size=1))
+@settings(deadline=None)
+def test_blocks_are_numbered_by_first_appearance(hashes: list[int]) -> None:
+    seen = list(dict.fromkeys(hashes))
+    assert trace_of((request(0, hashes, 1),)).blocks.tolist() == [seen.index(one) for one in hashes]
 
 
 def test_a_window_of_another_make_is_sorted_into_replay_order(tmp_path: Path) -> None:
@@ -94,7 +105,7 @@ import pickle, sys
 from dgdr_retune.replay import attach
 trace = attach(pickle.loads(sys.stdin.buffer.read()))
 print(trace.block_size, trace.arrival_ms.tolist(), trace.input_length.tolist(), trace.output_length.tolist(),
-      trace.hash_start.tolist(), trace.hashes.tolist(), trace.hashes.flags.writeable)
+      trace.hash_start.tolist(), trace.hashes.tolist(), trace.blocks.tolist(), trace.hashes.flags.writeable)
 """
 
 
@@ -109,7 +120,7 @@ def test_another_process_sees_a_shared_trace_without_a_copy_or_a_warning() -> No
             child, input=sent, env={**os.environ, "PYTHONPATH": search}, capture_output=True, check=True
         )
     expected = columns(trace)
-    names = ("arrival_ms", "input_length", "output_length", "hash_start", "hashes")
+    names = ("arrival_ms", "input_length", "output_length", "hash_start", "hashes", "blocks")
     assert out.stdout.decode().strip() == " ".join(["64", *(str(expected[name]) for name in names), "False"])
     assert out.stderr == b""
 

@@ -34,10 +34,18 @@ def share(trace: Trace) -> Iterator[TraceHandle]:
 
     Processes that have attached by the end keep their view of it.
     """
+    columns: tuple[NDArray[Any], ...] = (
+        trace.arrival_ms,
+        trace.hash_start,
+        trace.hashes,
+        trace.input_length,
+        trace.output_length,
+        trace.blocks,
+    )
     descriptor = os.memfd_create("dgdr-retune-trace", os.MFD_CLOEXEC)
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
-            for column in (trace.arrival_ms, trace.hash_start, trace.hashes, trace.input_length, trace.output_length):
+            for column in columns:
                 file.write(np.ascontiguousarray(column).data)
         yield TraceHandle(
             process=os.getpid(),
@@ -71,6 +79,7 @@ def attach(handle: TraceHandle) -> Trace:
         hashes=columns.take(np.uint64, handle.blocks),
         input_length=columns.take(np.int32, handle.rows),
         output_length=columns.take(np.int32, handle.rows),
+        blocks=columns.take(np.int32, handle.blocks),
     )
 
 

@@ -6,10 +6,27 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import frozen
+from attrs import Factory, field, frozen
 from numpy.typing import NDArray
 
 from dgdr_retune.replay._errors import TraceError
+
+
+def _numbered(trace: "Trace") -> NDArray[np.int32]:
+    """Equal numbers for equal hashes, from 0 in order of first appearance.
+
+    By sorting: whoever writes the rows chooses the hashes, and could choose them to collide in a hash table.
+    """
+    order = np.argsort(trace.hashes)
+    ascending = trace.hashes[order]
+    starts = np.concatenate(([0], 1 + np.flatnonzero(ascending[1:] != ascending[:-1]))) if len(order) else order
+    del ascending  # millions of hashes
+    numbers = np.empty(len(starts), dtype=np.int32)
+    numbers[np.argsort(np.minimum.reduceat(order, starts))] = np.arange(len(starts), dtype=np.int32)
+    blocks = np.empty(len(order), dtype=np.int32)
+    blocks[order] = np.repeat(numbers, np.diff(starts, append=len(order)))
+    blocks.flags.writeable = False
+    return blocks
 
 
 @frozen(eq=False)
@@ -25,7 +42,9 @@ class Trace:
         output_length: int32[n], generated tokens.
         hash_start: int64[n + 1]; the hashes of request i are `hashes[hash_start[i]:hash_start[i + 1]]`.
         hashes: uint64[sum of blocks], one per prompt block, the last partial one included; each hash covers its block
-            and everything before it.
+            and everything before it. Their values are the writer's choice: nothing may depend on how they spread.
+        blocks: int32[sum of blocks], the hashes as small numbers, equal where they are equal, from 0 in order of first
+            appearance. Derived from them when left out.
     """
 
     block_size: int
@@ -34,6 +53,7 @@ class Trace:
     output_length: NDArray[np.int32]
     hash_start: NDArray[np.int64]
     hashes: NDArray[np.uint64]
+    blocks: NDArray[np.int32] = field(default=Factory(_numbered, takes_self=True))
 
     def __len__(self) -> int:
         return len(self.arrival_ms)

@@ -33,9 +33,9 @@ _WORD = 0xFFFFFFFF
 
 
 @kernel
-def bucket_of(buckets: Integers, key: int, owner: int) -> int:
-    """Where the hash table starts to look for an identity; its size is a power of two up to 2**25."""
-    mixed = ((key & _WORD) ^ ((key >> 32) & _WORD) ^ (owner * 0x27D4EB2F & _WORD)) * 0x9E3779B1 & _WORD
+def bucket_of(buckets: Integers, depth: int, row: int) -> int:
+    """Where the hash table starts to look for a block with output in it; its size is a power of two up to 2**25."""
+    mixed = (depth ^ (row * 0x27D4EB2F & _WORD)) * 0x9E3779B1 & _WORD
     return (mixed ^ (mixed >> 15)) >> 7 & (len(buckets) - 1)
 
 
@@ -44,8 +44,12 @@ def find_entry(state: State, key: int, owner: int) -> int:
     """The entry of an identity, or -1."""
     entries = state.entries
     buckets = state.buckets
+    entry: int
+    if owner < 0:
+        entry = state.prompt_entries[key]
+        return entry
     place = bucket_of(buckets, key, owner)
-    entry: int = buckets[place]
+    entry = buckets[place]
     while entry >= 0 and (entries[entry + KEY] != key or entries[entry + OWNER] != owner):
         place = (place + 1) & (len(buckets) - 1)
         entry = buckets[place]
@@ -70,6 +74,9 @@ def add_entry(state: State, key: int, owner: int) -> int:
         entries[holding + FIRST_COPY] = -1
         entries[holding + ACTIVE_COUNT] = 0
         entries[holding + NEXT_CHANGED] = NOT_LISTED
+    if owner < 0:
+        state.prompt_entries[key] = entry
+        return entry
     bucket = bucket_of(buckets, key, owner)
     while buckets[bucket] >= 0:
         bucket = (bucket + 1) & (len(buckets) - 1)
@@ -79,12 +86,25 @@ def add_entry(state: State, key: int, owner: int) -> int:
 
 @kernel
 def drop_user(state: State, entry: int) -> None:
-    """One user fewer; without any, the entry is free again (linear probing, deletion by shifting back)."""
+    """One user fewer; without any, the entry is free again."""
     entries = state.entries
-    buckets = state.buckets
     entries[entry + USERS] -= 1
     if entries[entry + USERS] > 0:
         return
+    if entries[entry + OWNER] < 0:
+        state.prompt_entries[entries[entry + KEY]] = -1
+    else:
+        empty_bucket(state, entry)
+    entries[entry + KEY] = state.scratch[FREE_ENTRY]
+    state.scratch[FREE_ENTRY] = entry
+    state.scratch[FREE_ENTRIES] += 1
+
+
+@kernel
+def empty_bucket(state: State, entry: int) -> None:
+    """Take an entry out of the hash table (linear probing, deletion by shifting back)."""
+    entries = state.entries
+    buckets = state.buckets
     mask = len(buckets) - 1
     hole = bucket_of(buckets, entries[entry + KEY], entries[entry + OWNER])
     while buckets[hole] != entry:
@@ -98,9 +118,6 @@ def drop_user(state: State, entry: int) -> None:
             hole = place
         place = (place + 1) & mask
     buckets[hole] = -1
-    entries[entry + KEY] = state.scratch[FREE_ENTRY]
-    state.scratch[FREE_ENTRY] = entry
-    state.scratch[FREE_ENTRIES] += 1
 
 
 @kernel

@@ -37,7 +37,7 @@ def look_up(state: State, row: int) -> int:
     count: int = state.input_length[row] // shape.block_size
     start = state.hash_start[row]
     for depth in range(count):
-        key = state.hashes[start + depth]
+        key = state.blocks[start + depth]
         entry = find_entry(state, key, -1)
         if entry < 0:
             entry = add_entry(state, key, -1)
@@ -183,7 +183,7 @@ def free_request(state: State, row: int) -> None:
     offset = MASKS + 2 * (worker // MASK_BITS) + ACTIVE
     start = state.hash_start[row]
     for depth in range(state.input_length[row] // shape.block_size):
-        entry = find_entry(state, state.hashes[start + depth], -1)
+        entry = find_entry(state, state.blocks[start + depth], -1)
         holding = entry + shape.holdings + worker * HOLDING_SIZE
         entries[holding + ACTIVE_COUNT] -= 1
         if entries[holding + ACTIVE_COUNT] == 0:

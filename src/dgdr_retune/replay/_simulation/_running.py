@@ -39,7 +39,7 @@ from dgdr_retune.replay._simulation._state import (
 def block_entry(state: State, row: int, depth: int) -> int:
     """The entry of one of a request's whole blocks, or -1: a block of its prompt, or one with output in it."""
     if depth < state.input_length[row] // state.shape.block_size:
-        return find_entry(state, state.hashes[state.hash_start[row] + depth], -1)
+        return find_entry(state, state.blocks[state.hash_start[row] + depth], -1)
     return find_entry(state, depth, row)
 
 

@@ -8,8 +8,9 @@ numpy arrays; CPython gets lists, which it indexes several times faster.
 - A worker's record is the `worker`-th of `workers`.
 - A slot is a place for a running request, with the copies of its blocks behind its fields, by depth.
 - A copy is a physical KV block of one worker.
-- An entry is a block identity that somebody holds: a block of prompts (by its hash) or a request's own with output in
-  it (by its depth and row). Behind its fields stand two masks for each MASK_BITS workers, then what it is to each.
+- An entry is a block identity that somebody holds: a block of prompts (by its number in the window) or a request's own
+  with output in it (by its depth and row). Behind its fields stand two masks for each MASK_BITS workers, then what it
+  is to each. `prompt_entries` has the entry of each prompt block; `buckets` is a hash table of the other entries.
 """
 
 from typing import Any, NamedTuple
@@ -171,7 +172,7 @@ class State(NamedTuple):
     arrival_ms: Integers
     input_length: Integers
     hash_start: Integers
-    hashes: Integers
+    blocks: Integers
     shape: Shape
     policy: Policy
     requests: Integers
@@ -182,6 +183,7 @@ class State(NamedTuple):
     slots: Integers
     copies: Integers
     entries: Integers
+    prompt_entries: Integers
     buckets: Integers
     scratch: Integers
     gap_ms: NDArray[np.float64]
