@@ -17,6 +17,7 @@ Json = Any
 COMMAND = "import typer; from dgdr_retune.cli._api import register; app = typer.Typer(); register(app); app()"
 NAMES = sorted(each["metadata"]["name"] for each in definitions())
 REQUESTS = "dynamographdeploymentrequests.nvidia.com"
+RUNS = "dynamographdeploymentruns.nvidia.com"
 
 
 def apply(plane: ControlPlane) -> subprocess.CompletedProcess[str]:
@@ -85,6 +86,21 @@ def test_a_definition_that_is_not_ours_is_left_alone_and_so_is_everything_else(e
     after = present(empty)
     assert sorted(after) == [REQUESTS]
     assert after[REQUESTS]["spec"] == before[REQUESTS]["spec"]
+
+
+def test_what_the_server_refuses_is_said_in_one_line_and_nothing_is_applied(empty: ControlPlane) -> None:
+    older = loosened(next(copy.deepcopy(each) for each in definitions() if each["metadata"]["name"] == RUNS))
+    older["spec"]["versions"][0]["name"] = "v1alpha1"  # it is stored, so that it cannot be taken away
+    put(empty, older)
+    before = present(empty)
+    done = apply(empty)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {RUNS}: the API server refuses: ")
+    assert "storedVersions" in line
+    after = present(empty)
+    assert sorted(after) == [RUNS]
+    assert after[RUNS]["spec"] == before[RUNS]["spec"]
 
 
 def test_a_name_that_another_definition_has_is_said(empty: ControlPlane) -> None:

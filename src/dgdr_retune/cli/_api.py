@@ -9,10 +9,10 @@ import aiohttp
 import typer
 import yaml
 from kubernetes_asyncio import config
-from kubernetes_asyncio.client import ApiClient, ApiException
+from kubernetes_asyncio.client import ApiClient
 
 from dgdr_retune.api import CANDIDATE, KINDS, REQUEST, RUN, Kind, crd_text, custom_resource_definition, validate
-from dgdr_retune.cli._install import ForeignDefinitionError, NamesTakenError, install
+from dgdr_retune.cli._install import DefinitionRefusedError, ForeignDefinitionError, NamesTakenError, install
 from dgdr_retune.cli._objects import ObjectFileError, objects
 from dgdr_retune.lowering import LoweringError, lower
 
@@ -74,7 +74,7 @@ def _apply(kinds: list[Kind], kubeconfig: Path | None, context: str | None) -> N
         raise _failed("applied, but the API server does not serve them yet; look again in a minute") from error
     except (aiohttp.ClientError, OSError) as error:
         raise _failed(f"the cluster cannot be reached: {error}") from error
-    except (ForeignDefinitionError, NamesTakenError, ApiException) as error:
+    except (DefinitionRefusedError, ForeignDefinitionError, NamesTakenError) as error:
         raise _failed(str(error)) from error
     for each in kinds:
         typer.echo(f"{each.crd_name} applied")

@@ -1,7 +1,9 @@
 """Putting our CustomResourceDefinitions on a cluster, and only ours."""
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,6 +27,12 @@ class ForeignDefinitionError(Exception):
     reason: Final = "ForeignDefinition"
 
 
+class DefinitionRefusedError(Exception):
+    """The API server refused to read or to write a CRD; the message names it and says why, in one line."""
+
+    reason: Final = "DefinitionRefused"
+
+
 class NamesTakenError(Exception):
     """A CRD was applied and is not served, for another one has its kind or short name."""
 
@@ -39,40 +47,65 @@ class _Present:
 
 
 async def install(client: ApiClient, definitions: Sequence[dict[str, Any]]) -> None:
-    """Apply the CRDs by server-side apply, all of them or none, and wait until they are served.
+    """Apply the CRDs by server-side apply, and wait until they are served.
 
-    Errors: `ForeignDefinitionError`, `NamesTakenError`, `TimeoutError` after 30 s;
-    `kubernetes_asyncio.client.ApiException` for what the API server refuses.
+    None is applied unless the server would take each of them, which a dry run tells. What changes on the cluster after
+    that can still stop it between two of them; done again it applies the rest.
+
+    Errors: `ForeignDefinitionError`, `DefinitionRefusedError`, `NamesTakenError`, `TimeoutError` after 30 s.
     """
     api = ApiextensionsV1Api(client)
     names = [definition["metadata"]["name"] for definition in definitions]
-    present = [await _present(api, name) for name in names]
+    present = []
+    for name in names:
+        with _named(name):
+            present.append(await _present(api, name))
     pairs = zip(names, present, strict=True)
     if foreign := [f"{name} {each.serves}" for name, each in pairs if each is not None and not each.ours]:
         raise ForeignDefinitionError(
             f"not ours, so nothing was changed: {'; '.join(foreign)}."
             " Run on what is served, or remove these definitions and their objects first"
         )
-    for definition, each in zip(definitions, present, strict=True):
-        await _apply(api, definition, each)
+    for dry_run in (True, False):
+        for definition, each in zip(definitions, present, strict=True):
+            with _named(definition["metadata"]["name"]):
+                await _apply(api, definition, each, dry_run=dry_run)
     async with asyncio.timeout(IN_FORCE_WITHIN_S):
         for name in names:
-            while not await _in_force(api, name):  # noqa: ASYNC110 - another process changes it
-                await asyncio.sleep(_LOOK_EVERY_S)
+            with _named(name):
+                while not await _in_force(api, name):  # noqa: ASYNC110 - another process changes it
+                    await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def _apply(api: ApiextensionsV1Api, definition: dict[str, Any], present: _Present | None) -> None:
+async def _apply(
+    api: ApiextensionsV1Api, definition: dict[str, Any], present: _Present | None, *, dry_run: bool
+) -> None:
     name = definition["metadata"]["name"]
+    options: dict[str, Any] = {"field_manager": FIELD_MANAGER} | ({"dry_run": "All"} if dry_run else {})
     if present is not None:
         # server-side apply leaves what another manager (kubectl, Helm) wrote beside ours: a looser schema would stay
         unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": present.resource_version}
-        versions = {"op": "replace", "path": "/spec/versions", "value": definition["spec"]["versions"]}
+        spec = {"op": "replace", "path": "/spec", "value": definition["spec"]}
         await api.patch_custom_resource_definition(  # type: ignore[call-arg]  # its stub lacks _content_type
-            name, [unchanged, versions], field_manager=FIELD_MANAGER, _content_type=_JSON_PATCH
+            name, [unchanged, spec], _content_type=_JSON_PATCH, **options
         )
+        if dry_run:
+            return  # the apply would be tried on what the patch has not replaced
     await api.patch_custom_resource_definition(  # type: ignore[call-arg]  # as above
-        name, definition, field_manager=FIELD_MANAGER, force=present is not None, _content_type=_APPLY
+        name, definition, force=present is not None, _content_type=_APPLY, **options
     )
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ApiException as error:
+        try:
+            said = json.loads(error.body or b"")["message"]
+        except (TypeError, ValueError, LookupError):  # something before the API server answered
+            said = f"{error.status} {error.reason}"
+        raise DefinitionRefusedError(f"{name}: the API server refuses: {' '.join(said.split())}") from error
 
 
 async def _present(api: ApiextensionsV1Api, name: str) -> _Present | None:
