@@ -73,14 +73,24 @@ def _scalar(shape: Scalar, name: str) -> Iterator[str]:
         yield "is a number without bounds"
 
 
-def schema_findings(schema: Any, path: str = "") -> Iterator[str]:
-    """What is wrong with a schema as it is shipped."""
+def schema_findings(schema: Any, path: str = "", *, in_a_rule: bool = False) -> Iterator[str]:
+    """What is wrong with a schema as it is shipped.
+
+    A map below a rule needs a bound, or the rule's cost has none. A free object is the exception: it holds documents of
+    others, which nobody can count beforehand, and rules compare it whole or ask whether it is there, so that its cost
+    ends with the size that a server takes.
+    """
+    in_a_rule = in_a_rule or "x-kubernetes-validations" in schema
     if schema.get("type") == "array" and "x-kubernetes-list-type" not in schema:
         yield f"{path}: is a list without a list type"
     if "type" not in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
         yield f"{path}: has no type"
+    if in_a_rule and "additionalProperties" in schema and "maxProperties" not in schema:
+        values = schema["additionalProperties"]
+        if not (isinstance(values, dict) and values.get("x-kubernetes-preserve-unknown-fields")):
+            yield f"{path}: is a map without maxProperties that a rule reads"
     for name, below in schema.get("properties", {}).items():
-        yield from schema_findings(below, f"{path}.{name}")
+        yield from schema_findings(below, f"{path}.{name}", in_a_rule=in_a_rule)
     for key in ("items", "additionalProperties"):
-        if key in schema:
-            yield from schema_findings(schema[key], f"{path}.{key}")
+        if isinstance(schema.get(key), dict):
+            yield from schema_findings(schema[key], f"{path}.{key}", in_a_rule=in_a_rule)

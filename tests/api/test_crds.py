@@ -112,6 +112,19 @@ def test_the_lint_finds_each_kind_of_fault() -> None:
     ]
 
 
+def test_the_lint_finds_a_map_that_a_rule_reads_without_a_bound() -> None:
+    free = {"type": "object", "additionalProperties": {"nullable": True, "x-kubernetes-preserve-unknown-fields": True}}
+    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    bounded = texts | {"maxProperties": 8}
+    schema = {"type": "object", "properties": {"free": free, "texts": texts, "bounded": bounded}}
+    assert list(schema_findings(schema)) == []
+    rules = [{"rule": "self.texts.all(key, self.texts[key] != '')"}]
+    found = [".texts: is a map without maxProperties that a rule reads"]
+    assert list(schema_findings(schema | {"x-kubernetes-validations": rules})) == found
+    texts["x-kubernetes-validations"] = rules
+    assert list(schema_findings(schema)) == found
+
+
 def test_a_free_object_is_described_so_that_a_server_compares_it_whole() -> None:
     overrides = schema_of(REQUEST)["properties"]["spec"]["properties"]["aisimulate"]["properties"]["inputOverrides"]
     assert overrides["type"] == "object"
