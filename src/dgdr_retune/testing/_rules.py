@@ -11,7 +11,7 @@ from dgdr_retune.testing._go import shown
 from dgdr_retune.testing._json import Json
 from dgdr_retune.testing._schema import METADATA, Node, Rule
 from dgdr_retune.testing._typed import holds, typed
-from dgdr_retune.testing._validation import Correlation, list_key
+from dgdr_retune.testing._validation import Correlation, stored_item
 
 _NAMES = Node(
     type="object", properties={"name": Node(type="string"), "generateName": Node(type="string")}
@@ -83,25 +83,17 @@ def _walk(new: Json, old: Json, place: _Place) -> Iterator[Cause]:
                     yield from _walk(item, stored.get(name), place.key(name, child))
         case list() if node.items is not None:
             for index, item in enumerate(new):
-                yield from _walk(item, _stored_item(item, old, node), place.index(index, node.items))
-
-
-def _stored_item(item: Json, old: Json, node: Node) -> Json:
-    if node.list_type != "map" or not isinstance(old, list):
-        return None
-    key = list_key(item, node.list_keys)
-    return next((each for each in old if isinstance(each, dict) and list_key(each, node.list_keys) == key), None)
+                yield from _walk(item, stored_item(item, old, node), place.index(index, node.items))
 
 
 def _asked(new: Json, old: Json, place: _Place) -> Iterator[Cause]:
-    variables = {"self": _seen(new, place)}
-    if old is not None:
-        variables["oldSelf"] = _seen(old, place)
+    alone = {"self": _seen(new, place)}
+    beside_old = alone | {"oldSelf": _seen(old, place)} if old is not None else alone
     for rule in place.node.rules:
         if rule.is_transition and old is None:
             continue
         try:
-            if holds(rule.expression, variables):
+            if holds(rule.expression, beside_old if rule.is_transition else alone):
                 continue
         except CelError as error:
             yield Cause(

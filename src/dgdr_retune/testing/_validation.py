@@ -61,14 +61,10 @@ class Correlation:
 
     def index(self, index: int) -> Self | None:
         """The same for one item; only a list of type map tells which stored item it was."""
-        node = self.node
-        if node.list_type != "map" or node.items is None or not isinstance(self.old, list):
+        item = stored_item(self.new[index], self.old, self.node)
+        if item is None or self.node.items is None:
             return None
-        keys = list_key(self.new[index], node.list_keys)
-        for item in self.old:
-            if isinstance(item, dict) and list_key(item, node.list_keys) == keys:
-                return type(self)(self.new[index], item, node.items)
-        return None
+        return type(self)(self.new[index], item, self.node.items)
 
     def _compare(self) -> bool:
         match self.new, self.old:
@@ -83,6 +79,22 @@ class Correlation:
                     return same(self.new, self.old)
                 return all((child := self.index(i)) is not None and child.equal() for i in range(len(self.new)))
         return same(self.new, self.old)
+
+
+def stored_item(item: Json, old: Json, node: Node) -> dict[str, Json] | None:
+    """The stored item of a list of type map that has the keys of a new one; a key must be there and no list or object.
+
+    Args:
+        item: the new one.
+        old: the stored list.
+        node: the schema of the list.
+    """
+    if node.list_type != "map" or not isinstance(old, list) or not isinstance(item, dict):
+        return None
+    if not all(isinstance(item.get(key), str | int | float) for key in node.list_keys):
+        return None
+    key = list_key(item, node.list_keys)
+    return next((each for each in old if isinstance(each, dict) and list_key(each, node.list_keys) == key), None)
 
 
 def list_key(item: Json, keys: Sequence[str]) -> tuple[str, ...]:
