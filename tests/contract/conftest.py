@@ -13,7 +13,7 @@ from tests.controlplane.control_plane import ControlPlane, running
 from dgdr_retune.testing import SimulatedApiServer, transport
 
 SERVED = [row for row in ROWS if not row.validate_alone]
-STORED_UPDATES = updates(count=200, seed=20261001)
+STORED_UPDATES = updates(count=400, seed=20261001)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from tests.contract.row import Row
+from tests.contract.row import Operation, Row
 from tests.contract.table import ROWS
 
 from dgdr_retune.api import KINDS, Kind, custom_resource_definition
@@ -23,15 +23,17 @@ SCHEMAS = {
 }
 WORDS = ("a", "a-b", "a.b", "A", "-a", "a/b", "a//b", "../a", "/a", "a/", ".", "a\0b", "a\n", "é", "😀", " ", "a" * 64)
 TEXTS = (*WORDS, "120s", "0s", "1h30m", "1.5h", "60", "m", "1e3s", "2026-10-01T12:00:00Z", "2026-10-01", "TTFT", "vllm")
+PARTS = ("spec", "status")
+OPERATIONS: tuple[Operation, ...] = ("update", "update status")
 MUTATIONS = (1, 1, 1, 2, 3)
 
 
-def near_the_bounds(random: Random, kind: Kind) -> Json:
-    """An object of the kind that the table knows to be accepted, changed in a few places of its specification."""
+def near_the_bounds(random: Random, kind: Kind, part: str = "spec") -> Json:
+    """An object of the kind that the table knows to be accepted, changed in a few places of its spec or status."""
     made = copy.deepcopy(random.choice(ACCEPTED_OBJECTS[kind.name]))
     gently = random.random() < 0.6
     for _ in range(random.choice(MUTATIONS)):
-        _change(random, made, SCHEMAS[kind.name], gently=gently)
+        _change(random, made, SCHEMAS[kind.name], part, gently=gently)
     return made
 
 
@@ -40,18 +42,19 @@ def updates(count: int, seed: int) -> list[Row]:
     random = Random(seed)  # noqa: S311 - a test that can be run again
     rows = []
     for number in range(count):
-        kind = random.choice(KINDS)
-        old = near_the_bounds(random, kind)
+        kind, operation = random.choice(KINDS), random.choice(OPERATIONS)
+        old = near_the_bounds(random, kind, random.choice(PARTS))
         new = copy.deepcopy(old)
         for _ in range(random.choice((0, 1, 1, 2))):
-            _change(random, new, SCHEMAS[kind.name], gently=random.random() < 0.7)
-        row_id = f"generated update {number} of {kind.short}"
-        rows.append(Row(id=row_id, kind=kind, operation="update", object=new, old=old, loose=True))
+            part = "status" if operation == "update status" else random.choice(PARTS)
+            _change(random, new, SCHEMAS[kind.name], part, gently=random.random() < 0.7)
+        row_id = f"generated {operation} {number} of {kind.short}"
+        rows.append(Row(id=row_id, kind=kind, operation=operation, object=new, old=old, loose=True))
     return rows
 
 
-def _change(random: Random, made: Json, schema: Json, *, gently: bool) -> None:
-    places = [path for path in _places(made, schema, ()) if path[0] == "spec" and len(path) > 1]
+def _change(random: Random, made: Json, schema: Json, part: str, *, gently: bool) -> None:
+    places = [path for path in _places(made, schema, ()) if path[0] == part and len(path) > 1]
     if not places:
         return
     path = random.choice(places)

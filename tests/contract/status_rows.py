@@ -292,6 +292,89 @@ def _stored_before_the_rule() -> Iterator[Row]:
             stored={"status": {"conditions": [CONDITION]}},
         )
 
+        envelope = put(STATIC, "v1beta1", {"a": 1})
+        yield Row(
+            id=f"{kind.short} status stored before the rule: the spec has a filled envelope",
+            kind=kind,
+            operation="update status",
+            object=thing(kind, envelope, {"conditions": [CONDITION]}),
+            old=thing(kind, envelope),
+            loose=True,
+            refused="this API serves v1beta2 alone",
+            field="spec.v1beta1",
+            constraint=":ratcheting",
+        )
+    yield from _wrong_types()
+
+
+def _wrong_types() -> Iterator[Row]:
+    """What is stored with a wrong type can be mended, and is no known field's place."""
+    for kind, spec in ((REQUEST, STATIC), (RUN, STATIC), (CANDIDATE, DEPLOYMENT)):
+        for name, wrong in (("reason", 1), ("lastTransitionTime", 5), ("type", []), ("message", {})):
+            yield Row(
+                id=f"{kind.short} status stored before the rule: {name} is {wrong!r}, it is mended",
+                kind=kind,
+                operation="update status",
+                object=thing(kind, spec, {"conditions": [CONDITION]}),
+                old=thing(kind, spec, {"conditions": [CONDITION | {name: wrong}]}),
+                loose=True,
+                constraint=":ratcheting",
+            )
+        keyless = cut(CONDITION, "type")
+        yield Row(
+            id=f"{kind.short} update stored before the rule: a condition has no type",
+            kind=kind,
+            operation="update",
+            object=thing(kind, spec, {"conditions": [keyless]}),
+            old=thing(kind, spec, {"conditions": [keyless]}),
+            loose=True,
+            refused=REQUIRED,
+            field="status.conditions[0].type",
+            constraint=":ratcheting",
+        )
+        for path, wrong in (
+            ("conditions", {"x": 1}),
+            ("conditions", [CONDITION | {"status": {"x": 1}}]),
+            ("conditions", [CONDITION | {"message": [{"x": 1}]}]),
+        ):
+            for strict in (True, False):
+                yield Row(
+                    id=f"{kind.short} status unknown fields in {path}, {wrong!r}, {'strict' if strict else 'ignore'}",
+                    kind=kind,
+                    operation="update status",
+                    object=thing(kind, spec, {path: wrong}),
+                    old=thing(kind, spec),
+                    strict=strict,
+                    refused="unknown field" if strict else "must be of type",
+                    constraint=":pruning",
+                )
+    for kind, spec, status in (
+        (REQUEST, STATIC, {"conditions": ["x"]}),
+        (CANDIDATE, DEPLOYMENT, {"conditions": ["x"]}),
+        (CANDIDATE, DEPLOYMENT, {"conditions": [[], CONDITION]}),
+        (RUN, STATIC, {"progress": {"branches": [[]]}}),
+    ):
+        old = thing(kind, spec, status)
+        labelled = put(old, "metadata.labels", {"a": "b"})
+        place = "status.progress.branches[0]" if kind is RUN else "status.conditions[0]"
+        for operation, new, refused in (
+            ("update", labelled, "must be of type object"),
+            ("update", old, "must be of type object"),
+            ("update status", old, "must be of type object"),
+            ("update status", old | {"status": {"conditions": [CONDITION]}}, ""),
+        ):
+            yield Row(
+                id=f"{kind.short} {operation} stored before the rule: {status}, then {new['status']} {new['metadata']}",
+                kind=kind,
+                operation=operation,
+                object=new,
+                old=old,
+                loose=True,
+                refused=refused,
+                field=place if refused else "",
+                constraint=":ratcheting",
+            )
+
 
 def _ratcheted(kind: Kind, note: str, old: Json, new: Json, fault: str, *, refused: bool = False) -> Row:
     return Row(

@@ -5,7 +5,7 @@ from typing import Any
 from attrs import define, field
 
 from dgdr_retune.api._declare import Presence
-from dgdr_retune.api._shape import List, Object, Shape
+from dgdr_retune.api._shape import FreeObject, List, Object, Shape
 
 Json = Any
 
@@ -18,11 +18,11 @@ class Pruned:
     unknown: list[str] = field(factory=list)
 
 
-def pruned(shape: Shape, value: Json, path: str = "") -> Pruned:
-    """The value as a server keeps it.
+def pruned(shape: Shape | None, value: Json, path: str = "") -> Pruned:
+    """The value as a server keeps it; without a shape nothing of it is known.
 
     A null of a declared field means that the field is absent; a null in a free value is kept. Values of a wrong type
-    are kept as they are, for validation to refuse them.
+    are kept, for validation to refuse them, but every key in them is unknown.
     """
     match shape, value:
         case Object(), dict():
@@ -39,8 +39,13 @@ def pruned(shape: Shape, value: Json, path: str = "") -> Pruned:
                 else:
                     result.unknown.append(below)
             return result
-        case List(), list():
-            items = [pruned(shape.item, item, f"{path}[{index}]") for index, item in enumerate(value)]
+        case ((FreeObject() | Object(open_ended=True)), _):
+            return Pruned(value)
+        case _, dict():
+            return Pruned({}, [f"{path}.{name}" for name in value])
+        case _, list():
+            below = shape.item if isinstance(shape, List) else None
+            items = [pruned(below, item, f"{path}[{index}]") for index, item in enumerate(value)]
             return Pruned([each.value for each in items], [name for each in items for name in each.unknown])
     return Pruned(value)
 

@@ -21,9 +21,10 @@ def stored_field(old: Json, name: str) -> Json:
 
 def stored_item(shape: List, item: Json, old: Json) -> Json:
     """The stored value that an item of the new list is compared with: the one of its key, or none in a plain list."""
-    if shape.key is None or not isinstance(item, dict) or not isinstance(old, list):
+    key = item.get(shape.key) if isinstance(item, dict) and shape.key is not None else None
+    if not isinstance(key, str | int | float) or not isinstance(old, list):
         return ABSENT
-    return next((each for each in old if isinstance(each, dict) and each.get(shape.key) == item.get(shape.key)), ABSENT)
+    return next((each for each in old if isinstance(each, dict) and same(each.get(shape.key), key)), ABSENT)
 
 
 def unchanged(shape: Shape | None, value: Json, old: Json) -> bool:
@@ -47,4 +48,19 @@ def _field_unchanged(shape: Shape | None, name: str, item: Json, old: Json) -> b
             return unchanged(shape.by_name[name].shape, item, old)
         case FreeObject():
             return unchanged(None, item, old)
+    return False
+
+
+def lacks_keys(shape: Shape, value: Json) -> bool:
+    """Whether a list of items that are told apart by a key holds two of one key, or one that is no object."""
+    match shape, value:
+        case Object(), dict():
+            return any(lacks_keys(each.shape, value[each.name]) for each in shape.fields if each.name in value)
+        case List(key=str()), list():
+            if not all(isinstance(item, dict | None) for item in value):
+                return True
+            keys = [ABSENT if item is None else item.get(shape.key) for item in value]
+            return any(key in keys[:index] for index, key in enumerate(keys))
+        case List(), list():
+            return any(lacks_keys(shape.item, item) for item in value)
     return False

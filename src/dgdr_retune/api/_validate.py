@@ -10,7 +10,7 @@ from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._fill import filled, pruned
 from dgdr_retune.api._json import JsonValueError, canonical, same
 from dgdr_retune.api._kinds import Kind
-from dgdr_retune.api._ratchet import ABSENT, stored_field, stored_item, unchanged
+from dgdr_retune.api._ratchet import ABSENT, lacks_keys, stored_field, stored_item, unchanged
 from dgdr_retune.api._rule import Rule, TransitionRule
 from dgdr_retune.api._shape import FreeObject, List, Object, Scalar, Shape
 from dgdr_retune.api._view import UnreadableError, View, check_readable
@@ -53,6 +53,7 @@ class Fault:
         stored: whether the field is as it was stored, so that the fault is no reason to refuse an update.
         unreadable: whether a rule could not be asked, for it reads a value of a wrong type; such a fault is a reason to
             refuse every update, even one of another part.
+        by_rule: whether a rule found it. A server asks the rules of the whole object, whichever part is written.
     """
 
     path: str
@@ -60,6 +61,7 @@ class Fault:
     reason: FaultReason = "FieldValueInvalid"
     stored: bool = False
     unreadable: bool = False
+    by_rule: bool = False
 
     def __str__(self) -> str:
         """The line that a user reads."""
@@ -89,17 +91,20 @@ def structural_faults(
     value = filled(shape, kept.value, by_crd=True)
     stored = ABSENT if old is None else filled(shape, pruned(shape, old).value, by_crd=True)
     faults = _object_faults(shape, value, stored, subresource)
-    if stored is not ABSENT and _duplicates(_object_faults(shape, stored, ABSENT, subresource)):
+    if stored is not ABSENT and lacks_keys(shape, stored):
         # once two items of one key are stored, a server lets every update pass that has such items
-        duplicates = _duplicates(faults)
-        faults = tuple(evolve(each, stored=each.stored or each in duplicates) for each in faults)
+        faults = tuple(evolve(each, stored=each.stored or each.reason == "FieldValueDuplicate") for each in faults)
     if any(each.reason in _BLOCKING and not each.stored for each in faults):
         faults = tuple(each for each in faults if not each.unreadable)
     return unknown + faults
 
 
 def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subresource) -> tuple[Fault, ...]:
-    """The faults of the part that is written; of the rest, only that a rule cannot be asked about it."""
+    """The faults of the part that is written; of the rest, only those that refuse every update.
+
+    They are that a rule cannot be asked about it and, where a server cannot tell that nothing changed, that a rule does
+    not hold; those of a stored status also that it has a wrong type.
+    """
     if not isinstance(value, dict):
         return tuple(_faults(shape, value, stored, ""))
     before = stored if isinstance(stored, dict) else {}
@@ -109,12 +114,10 @@ def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subres
     return tuple(
         fault
         for fault in _faults(shape, whole, stored, "")
-        if fault.unreadable or (fault.path.split(".")[0] == "status") is (subresource == "status")
+        if fault.unreadable
+        or (fault.path.split(".")[0] == "status") is (subresource == "status")
+        or (not fault.stored and (fault.by_rule or not subresource))
     )
-
-
-def _duplicates(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    return tuple(each for each in faults if each.reason == "FieldValueDuplicate")
 
 
 def _faults(shape: Shape, value: Json, old: Json, path: str) -> list[Fault]:
@@ -214,10 +217,11 @@ def _rule_faults(shape: Shape, value: Json, old: Json, path: str) -> Iterator[Fa
             holds = _holds(rule, shape, value, old)
         except UnreadableError as error:
             detail = f"Invalid value: {error}, so that a rule cannot be asked: {rule.message}"
-            yield Fault(path, detail, unreadable=True)
+            yield Fault(path, detail, unreadable=True, by_rule=True)
             continue
         if not holds:
-            yield Fault(".".join(part for part in (path, rule.field) if part), f"Invalid value: {rule.message}")
+            below = ".".join(part for part in (path, rule.field) if part)
+            yield Fault(below, f"Invalid value: {rule.message}", by_rule=True)
 
 
 def _holds(rule: Rule | TransitionRule, shape: Shape, value: Json, old: Json) -> bool:
