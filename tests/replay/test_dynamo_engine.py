@@ -1,11 +1,15 @@
+import math
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 from attrs import evolve
 from busy_jobs import busy_scenario, busy_trace
@@ -22,6 +26,8 @@ from dgdr_retune.replay import (
     trace_of,
 )
 from dgdr_retune.replay import _dynamo as adapter
+from dgdr_retune.replay import _dynamo_child as child
+from dgdr_retune.replay._dynamo_messages import Answer
 
 REQUESTS = (request(0, [1, 2], 3, tokens=100), request(0, [1, 3], 4, tokens=100), request(50, [1, 2], 0, tokens=128))
 
@@ -91,19 +97,61 @@ def test_a_runtime_that_fails_says_why_and_serves_the_next_replay() -> None:
 
 
 def child_of(trace: object) -> int:
-    child = adapter._children[trace]  # type: ignore[index]  # a trace
-    return child._process.pid
+    return adapter._children[trace]._process.pid  # type: ignore[index]  # a trace
 
 
 @pytest.mark.dynamo
-def test_a_runtime_that_dies_fails_its_replay_alone() -> None:
+def test_a_runtime_that_dies_fails_its_replay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = trace_of(REQUESTS)
     engine = DynamoEngine()
     engine.replay(trace, scenario(), RouterParameters(), 0)
-    os.kill(child_of(trace), signal.SIGKILL)
-    with pytest.raises(EngineFailedError, match="died"):
-        engine.replay(trace, scenario(), RouterParameters(), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(adapter._Child, "serves", lambda _: True)  # it dies after it was looked at
+        os.kill(child_of(trace), signal.SIGKILL)
+        with pytest.raises(EngineFailedError, match=r"died \(status -9\): it said nothing"):
+            engine.replay(trace, scenario(), RouterParameters(), 0)
     assert engine.replay(trace, scenario(), RouterParameters(), 0)["completed_requests"] == 3
+
+
+@pytest.mark.dynamo
+def test_a_runtime_that_died_between_replays_is_replaced() -> None:
+    trace = trace_of(REQUESTS)
+    DynamoEngine().replay(trace, scenario(), RouterParameters(), 0)
+    first = child_of(trace)
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert DynamoEngine().replay(trace, scenario(), RouterParameters(), 0)["completed_requests"] == 3
+
+
+@pytest.mark.dynamo
+def test_a_trace_is_replayed_in_one_thread_after_another() -> None:
+    """The kernel kills the runtime's process with the thread that spawned it."""
+    trace = trace_of(REQUESTS)
+    completed = []
+
+    def replay() -> None:
+        completed.append(DynamoEngine().replay(trace, scenario(), RouterParameters(), 0)["completed_requests"])
+
+    for _ in range(3):
+        thread = threading.Thread(target=replay)
+        thread.start()
+        thread.join()
+    assert completed == [3, 3, 3]
+
+
+def test_what_json_cannot_say_is_left_out_of_the_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = {"mean_ttft_ms": 4.5, "mean_itl_ms": math.nan, "goodput": math.inf, "policy": "lru", "requests": 3}
+    core = SimpleNamespace(
+        run_mocker_trace_replay=lambda *_, **__: SimpleNamespace(summary=summary, per_request=None),
+        _normalize_mocker_config=lambda engine: engine,
+    )
+    monkeypatch.setitem(sys.modules, "dynamo", SimpleNamespace(_core=core))
+    monkeypatch.setitem(
+        sys.modules, "dynamo.llm", SimpleNamespace(KvRouterConfig=SimpleNamespace(from_json=lambda text: text))
+    )
+    asked = adapter._message(scenario(), RouterParameters(), per_request=False)
+    answer = msgspec.json.encode(child._answer("trace", asked, deterministic=False))
+    assert msgspec.json.decode(answer, type=Answer) == Answer(summary={"mean_ttft_ms": 4.5, "requests": 3})
 
 
 @pytest.mark.dynamo

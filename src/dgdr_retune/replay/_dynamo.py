@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 from collections import defaultdict
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 from attrs import frozen
 
 from dgdr_retune.replay._built_in import check_block_size
-from dgdr_retune.replay._dynamo_child import Answer, PerRequest, Ready, Replay
+from dgdr_retune.replay._dynamo_messages import Answer, PerRequest, Ready, Replay
 from dgdr_retune.replay._engine import Metrics, RequestTimes, RouterParameters, Scenario, Sla
 from dgdr_retune.replay._errors import EngineFailedError, EngineUnavailableError
 from dgdr_retune.replay._specification import FixedTiming
@@ -64,7 +65,7 @@ class DynamoEngine:
         """
         del replication
         answer = _ask(trace, scenario, router, per_request=False)
-        return Metrics({name: float(value) for name, value in answer.summary.items() if np.isfinite(value)})
+        return Metrics({name: float(value) for name, value in answer.summary.items()})
 
     def request_times(
         self, trace: Trace, scenario: Scenario, router: RouterParameters, replication: int
@@ -92,6 +93,9 @@ _children: "weakref.WeakKeyDictionary[Trace, _Child]" = weakref.WeakKeyDictionar
 def _ask(trace: Trace, scenario: Scenario, router: RouterParameters, *, per_request: bool) -> Answer:
     check_block_size(trace, scenario)
     child = _children.get(trace)
+    if child is not None and not child.serves():
+        child.end()
+        child = None
     if child is None:
         with tempfile.TemporaryFile() as file:
             _write_records(trace, file)
@@ -204,6 +208,7 @@ class _Child:
     def __init__(self, records: IO[bytes]) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- open as long as the child lives
         search = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        self._spawner = threading.current_thread()
         self._process = subprocess.Popen(  # noqa: S603 -- this interpreter, and arguments that are numbers
             [sys.executable, "-P", "-m", _MODULE, str(records.fileno()), str(os.getpid())],
             env={**os.environ, "DYN_LOG": "error", "PYTHONPATH": search},
@@ -219,6 +224,10 @@ class _Child:
                 f"Dynamo's replay runtime cannot be loaded ({self.ready.error}): install dgdr-retune[dynamo], or use"
                 " the built-in engine"
             )
+
+    def serves(self) -> bool:
+        """Whether it can be asked once more: the kernel kills it with the thread that spawned it."""
+        return self._spawner.is_alive() and self._process.poll() is None
 
     def ask(self, message: Replay) -> Answer:
         """Send a replay and wait for its answer."""

@@ -6,6 +6,7 @@ records and the parent's process id. Writes lines of JSON to what was its stdout
 """
 
 import inspect
+import math
 import os
 import sys
 from typing import Any
@@ -13,45 +14,7 @@ from typing import Any
 import msgspec
 
 from dgdr_retune._process import die_with
-
-
-class Replay(msgspec.Struct):
-    """One replay: the arguments of the runtime's call, but for its trace."""
-
-    engine: dict[str, Any]
-    router: dict[str, float]
-    workers: int
-    speedup: float
-    ttft_ms: float | None
-    itl_ms: float | None
-    e2e_ms: float | None
-    per_request: bool
-
-
-class PerRequest(msgspec.Struct):
-    """What the runtime says about one request; times in simulated milliseconds."""
-
-    arrival_time_ms: float
-    input_length: int
-    requested_output_length: int
-    ttft_ms: float | None
-    itl_ms: float | None
-    e2e_latency_ms: float | None
-
-
-class Ready(msgspec.Struct):
-    """What the installed runtime can do, or why it cannot be used."""
-
-    deterministic: bool = False
-    error: str = ""
-
-
-class Answer(msgspec.Struct):
-    """The runtime's summary without what is no number, or why there is none."""
-
-    summary: dict[str, float] = {}
-    per_request: list[PerRequest] = []
-    error: str = ""
+from dgdr_retune.replay._dynamo_messages import Answer, PerRequest, Ready, Replay
 
 
 def main(arguments: list[str]) -> None:
@@ -102,7 +65,9 @@ def _replay(trace: str, replay: Replay, *, deterministic: bool) -> Answer:
         capture_per_request=replay.per_request,
         **({"_deterministic": True} if deterministic else {}),
     )
-    summary = {name: value for name, value in result.summary.items() if isinstance(value, int | float)}
+    summary = {
+        name: value for name, value in result.summary.items() if isinstance(value, int | float) and math.isfinite(value)
+    }
     rows = msgspec.convert(result.per_request or [], list[PerRequest])
     return Answer(summary=summary, per_request=rows)
 
