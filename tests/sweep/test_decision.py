@@ -22,7 +22,7 @@ from dgdr_retune.sweep import (
     no_traffic,
     rank,
 )
-from dgdr_retune.windows import Completeness
+from dgdr_retune.windows import Completeness, Counts
 
 
 def decided(*candidates: list[float] | Failure, **changes: object) -> Decision:
@@ -215,6 +215,21 @@ def test_a_window_without_traffic_and_a_failed_cut_change_nothing() -> None:
         assert (decision.failure is None) == (decision.outcome == "no_traffic")
         assert decision.router == decision.baseline == BASELINE
         assert len(decision.reasons) == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        (None, "No request arrived and ended in the window, so"),
+        (Counts(), "No request arrived and ended in the window, so"),
+        (Counts(censored=1), "No request of the window had ended by its cutoff (1 was still running), so"),
+        (Counts(censored=12), "No request of the window had ended by its cutoff (12 were still running), so"),
+        (Counts(malformed=3), "ended in the window (3 malformed rows were read, whose window is unknown), so"),
+    ],
+)
+def test_a_window_without_traffic_says_what_was_left_out(counts: Counts | None, said: str) -> None:
+    decision = no_traffic(BASELINE, objective=Objective.TTFT, rules=Rules(), demands=DEMANDS, counts=counts)
+    assert said in decision.reasons[0]
 
 
 @settings(deadline=None)

@@ -77,6 +77,7 @@ def test_any_undamaged_window_is_what_a_plain_reader_makes_of_it(
     chance = data.draw(st.randoms(use_true_random=False))
     directory = tmp_path_factory.mktemp("cut")
     edges = [START_MS - 1, START_MS, START_MS + 1, START_MS + 2, END_MS - 1, END_MS, END_MS + 9_990]
+    valid = 0
     for pod in ("a", "b", "c.d"):
         (directory / "segments" / pod).mkdir(parents=True)
         for index in chance.sample([0, 9, 10, 1_000_000], 2):
@@ -91,6 +92,8 @@ def test_any_undamaged_window_is_what_a_plain_reader_makes_of_it(
                     event["event_type"] = "tool_end"
                 if chance.random() < 0.1:
                     event["request"]["replay"]["input_length"] += 64
+                elif event["event_type"] == "request_end":
+                    valid += 1
                 rows.append(chance.choice([line(event), line(event, bare=True), line(event) + b" \r"]))
             content = b"".join(member(*rows[at : at + 3]) for at in range(0, len(rows), 3))
             (directory / "segments" / pod / f"t.{index:06}.jsonl.gz").write_bytes(content)
@@ -102,8 +105,12 @@ def test_any_undamaged_window_is_what_a_plain_reader_makes_of_it(
         mtime_margin_s=1e9,
     )
     limits = Limits(batch=chance.choice([1, 2000, 1 << 20]), kept=chance.choice([100, 1 << 20]))
-    done = cut(request, filesystem=Unsynced(), limits=limits)
     rows, counts = plain_cut(directory / "segments", WINDOW)
+    if not rows and counts["malformed"] > valid:
+        with pytest.raises(CutError, match="malformed"):
+            cut(request, filesystem=Unsynced(), limits=limits)
+        return
+    done = cut(request, filesystem=Unsynced(), limits=limits)
     made = asdict(done.counts) | {"other_events": done.other_events}
     assert {name: made[name] for name in counts} == counts
     if not rows:
@@ -232,6 +239,22 @@ def test_several_processes_make_the_same_window_and_counts(tmp_path: Path, write
     assert done[0].counts.truncated_tails == done[0].counts.corrupt_members == 1
     assert len(gzip.decompress(Path(str(done[0].path)).read_bytes()).splitlines()) > 5000
     assert all(evolve(one, path=None) == evolve(done[0], path=None) for one in done)
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("malformed", [300, 301])
+def test_what_helpers_read_tells_silence_from_refused_rows(
+    write_segments: Write, request_for: Make, malformed: int
+) -> None:
+    outside = member(*(row(os.urandom(9).hex(), received_ms=END_MS) for _ in range(300)))
+    write_segments({"a": [member(*(os.urandom(20).hex().encode() for _ in range(malformed)))], "b": [outside]})
+    if malformed == 300:
+        assert cut(request_for(), processes=2).outcome == "no_traffic"
+        return
+    with pytest.raises(CutError, match="301 of the 601 rows") as raised:
+        cut(request_for(), processes=2)
+    assert raised.value.reason == "rows_refused"
 
 
 def test_a_process_with_threads_does_not_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,6 +412,22 @@ def test_a_window_without_rows_is_no_traffic_and_no_file(write_segments: Write, 
     done = cut(request_for())
     assert (done.outcome, done.path, done.counts.rows, done.counts.members) == ("no_traffic", None, 0, 1)
     assert not Path(request_for().windows.root, "windows").exists()
+
+
+def test_a_window_without_rows_is_not_silence_where_most_rows_are_malformed(
+    write_segments: Write, request_for: Make
+) -> None:
+    newer, outside = row("n").replace(b"v1", b"v2"), row("x", received_ms=END_MS)
+    other_event = b'{"event_type":"tool_end"}'
+    write_segments({"f": [member(newer, newer, outside, other_event, other_event)]})
+    with pytest.raises(CutError, match=r"2 of the 3 rows .* \(schema: 2\)") as raised:
+        cut(request_for())
+    assert raised.value.reason == "rows_refused"
+    for rows in ([newer, outside], [newer, row("late", took_ms=99_000.0)], [other_event], []):
+        write_segments({"f": [member(*rows)]})
+        assert cut(request_for()).outcome == "no_traffic"
+    write_segments({"f": [member(newer, newer, row("a"))]})
+    assert ids(cut_rows(request_for())) == ["a"]
 
 
 def test_refused_rows_are_counted_by_reason(write_segments: Write, request_for: Make) -> None:

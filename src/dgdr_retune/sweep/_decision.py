@@ -9,7 +9,7 @@ from dgdr_retune.sweep._executor import Failure
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._rules import Rules
 from dgdr_retune.sweep._standings import Standing
-from dgdr_retune.windows import Completeness, Shortfall
+from dgdr_retune.windows import Completeness, Counts, Shortfall
 
 Outcome = Literal["kept", "recommended", "no_traffic", "failed"]
 
@@ -94,10 +94,11 @@ def no_traffic(
     rules: Rules,
     demands: Demands,
     completeness: Completeness | None = None,
+    counts: Counts | None = None,
 ) -> Decision:
-    """The decision on a window without a single request."""
+    """The decision on a window without a single request; `counts` are those of its cut, if there was one."""
     decision = failed(
-        Failure("no_traffic", "No request arrived and ended in the window, so there is nothing to decide on."),
+        Failure("no_traffic", f"{_silence(counts or Counts())}, so there is nothing to decide on."),
         baseline,
         objective=objective,
         rules=rules,
@@ -132,3 +133,14 @@ def failed(
         evidence=None,
         reasons=(failure.message,),
     )
+
+
+def _silence(counts: Counts) -> str:
+    if counts.censored:
+        running = "1 was" if counts.censored == 1 else f"{counts.censored} were"
+        said = f"No request of the window had ended by its cutoff ({running} still running)"
+    else:
+        said = "No request arrived and ended in the window"
+    if counts.malformed:
+        said += f" ({counts.malformed} malformed rows were read, whose window is unknown)"
+    return said

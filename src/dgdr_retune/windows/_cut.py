@@ -34,7 +34,8 @@ class Cut:
 
     Attributes:
         outcome: `published`: the file is this cut's. `reused`: it was there, or another cutter was first; then the
-            counts are those of its header. `no_traffic`: no request arrived in the window, and there is no file.
+            counts are those of its header. `no_traffic`: no request arrived in the window and ended by its
+            cutoff, and there is no file.
         path: of the window file; None without one.
         sha256: hex digest of its decompressed rows; None without a file, or for one that says nothing.
         counts: of the cut that made the window.
@@ -111,6 +112,7 @@ class _Cutter:
                 raise _mostly_corrupt(selection)
             header, order = self._header(selection)
             if not len(order):
+                _check_refusals(selection)
                 return self._ended("no_traffic", header, selection)
             _check_rows(selection, order)
             gatherer = Gatherer(
@@ -180,7 +182,7 @@ class _Cutter:
             rows=len(published.order),
             censored=selection.censored,
             duplicates=published.duplicates,
-            malformed=sum(selection.refusals.values()) - selection.refusals[Refusal.OTHER_EVENT],
+            malformed=sum(selection.malformed.values()),
             segments=len(selection.segments),
             members=damage.members,
             corrupt_members=damage.corrupt_members,
@@ -231,16 +233,14 @@ class _Cutter:
         selection: Selection,
         notes: tuple[str, ...] = (),
     ) -> Cut:
-        refusals = {refusal.value: count for refusal, count in sorted(selection.refusals.items())}
-        other_events = refusals.pop(Refusal.OTHER_EVENT, 0)
         return Cut(
             outcome=outcome,
             path=str(self._path) if outcome == "published" else None,
             sha256=header.sha256,
             counts=header.counts,
             completeness=header.completeness,
-            malformed=refusals,
-            other_events=other_events,
+            malformed=selection.malformed,
+            other_events=selection.refusals[Refusal.OTHER_EVENT],
             notes=notes,
         )
 
@@ -251,6 +251,19 @@ def _mostly_corrupt(selection: Selection) -> CutError:
         "trace_corrupt",
         f"{damage.corrupt_members} of {damage.members} members and {damage.corrupt_bytes + damage.zero_fill_bytes} of "
         f"{damage.bytes} bytes of the segments are damaged: what is left says too little; check the claim's storage",
+    )
+
+
+def _check_refusals(selection: Selection) -> None:
+    """A malformed row has no time of arrival: where most are malformed, that no row is left does not mean silence."""
+    malformed = sum(selection.malformed.values())
+    if malformed <= selection.valid:
+        return
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in selection.malformed.items())
+    raise CutError(
+        "rows_refused",
+        f"no row of the window is left, and {malformed} of the {malformed + selection.valid} rows that were read are "
+        f"malformed ({reasons}): check which version of the trace the frontends write",
     )
 
 

@@ -6,6 +6,7 @@ from attrs import frozen
 
 CutFailure: TypeAlias = Literal[
     "trace_corrupt",
+    "rows_refused",
     "window_too_large",
     "mixed_block_size",
     "mixed_agent_context",

@@ -30,6 +30,7 @@ class _Share:
     segments: list[Segment]
     table: PackedTable
     censored: int
+    valid: int
     refusals: dict[Refusal, int]
     damage: Damage
 
@@ -81,6 +82,7 @@ def _merge(selection: Selection, share: _Share) -> None:
     selection.table.extend(share.table, segments=len(selection.segments))
     selection.segments.extend(share.segments)
     selection.censored += share.censored
+    selection.valid += share.valid
     selection.refusals.update(share.refusals)
     selection.damage.merge(share.damage)
 
@@ -137,4 +139,5 @@ def _result(select: Callable[[Sequence[Segment]], Selection], part: Sequence[Seg
         done = select(part)
     except WindowError as error:
         return _Result(failure=Failure.of(error))
-    return _Result(share=_Share(done.segments, done.table.pack(), done.censored, dict(done.refusals), done.damage))
+    refusals = dict(done.refusals)
+    return _Result(_Share(done.segments, done.table.pack(), done.censored, done.valid, refusals, done.damage))

@@ -28,6 +28,7 @@ class Selection:
         segments: those that were read, in order; the table's members name them by their place here.
         table: rows that arrived in the window and ended by its cutoff.
         censored: rows that arrived in the window and ended later.
+        valid: valid rows that were read, of the window or not.
         refusals: rows that are not used, by reason.
         damage: what the segments are made of.
     """
@@ -35,8 +36,15 @@ class Selection:
     segments: list[Segment] = Factory(list)
     table: Table = Factory(Table)
     censored: int = 0
+    valid: int = 0
     refusals: Counter[Refusal] = Factory(Counter)
     damage: Damage = Factory(Damage)
+
+    @property
+    def malformed(self) -> dict[str, int]:
+        """Rows that are not valid, by reason, those of other events excluded."""
+        refused = sorted(self.refusals.items())
+        return {refusal.value: count for refusal, count in refused if refusal is not Refusal.OTHER_EVENT}
 
     def arrivals(self) -> dict[str, NDArray[np.uint64]]:
         """When the selected rows arrived, unix milliseconds, by frontend."""
@@ -111,7 +119,7 @@ def _select_from(
     table = selection.table
     refusals: Counter[Refusal] = Counter()
     damage = Damage()
-    censored = 0
+    censored = valid = 0
     current = None
     for member, start, block in scan(opened.source, backend=backend, limits=limits, damage=damage):
         lines, verdicts = judge_block(block)
@@ -119,6 +127,7 @@ def _select_from(
         for line, row in zip(lines, verdicts, strict=True):
             length = len(line)
             if isinstance(row, Row):
+                valid += 1
                 if not start_ms <= row.received_ms < end_ms:
                     pass
                 elif row.event_time_ms > cutoff_ms:
@@ -136,3 +145,4 @@ def _select_from(
     selection.refusals.update(refusals)
     selection.damage.merge(damage)
     selection.censored += censored
+    selection.valid += valid
