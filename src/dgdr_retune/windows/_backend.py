@@ -1,10 +1,14 @@
-"""Deflate: by `isal` where it is installed, by `zlib` otherwise. Both give the same bytes."""
+"""Deflate: by `isal` where it is installed, by `zlib` otherwise. Both give the same bytes.
+
+`isal` takes all that `zlib` takes, and also streams that `zlib` and thus gzip refuse, such as one with an incomplete
+code. So whatever is read for the first time is inflated by `zlib`.
+"""
 
 import zlib
 from collections.abc import Callable
 from typing import Protocol, Self, TypeAlias, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 Bytes: TypeAlias = bytes | memoryview
 
@@ -54,6 +58,11 @@ class Backend:
             crc32=zlib.crc32,
             error=zlib.error,
         )
+
+    def judging(self) -> Self:
+        """This one with the decompressor of the standard library, for what is not known to be whole."""
+        judge = Backend.zlib()
+        return evolve(self, name=judge.name, decompressor=judge.decompressor, error=judge.error)
 
     @classmethod
     def fastest(cls) -> Self:

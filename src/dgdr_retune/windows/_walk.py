@@ -71,7 +71,7 @@ def walk(source: Source, *, backend: Backend, limits: Limits) -> Iterator[Stretc
 
 
 def intact_at(source: Source, start: int, *, backend: Backend, limits: Limits) -> Stretch | None:
-    """The intact member that stands at `start`, if one does."""
+    """The intact member that stands at `start`, if one does; `backend` judges."""
     found = look(source, start, source.length, backend=backend, limits=limits)
     return _intact(start, found) if found.finding is Finding.INTACT else None
 
@@ -123,9 +123,8 @@ def _pieces(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
 class _Walk:
     def __init__(self, source: Source, backend: Backend, limits: Limits) -> None:
         self._source = source
-        self._backend = backend
+        self._backend = backend.judging()
         self._limits = limits
-        self._judge = Backend.zlib()
         self._end = source.length
         self._work_left = _WORK_PER_SEGMENT * limits.member + _WORK_PER_BYTE * source.length
         self._data_end: int | None = None
@@ -160,13 +159,12 @@ class _Walk:
         found = look(self._source, at, self._end, backend=self._backend, limits=self._limits)
         if found.finding is Finding.INTACT:
             return found
-        # Backends notice damage at different places; one of them judges, so that the verdict is the same with each.
-        # It does not see a zero fill at the end of the segment: what stands before that may be a member cut short.
         self._charge(found)
         stop = self._where_data_ends()
-        if self._backend.name == self._judge.name and stop == self._end:
+        if stop == self._end:
             return found
-        found = look(self._source, at, stop, backend=self._judge, limits=self._limits)
+        # What stands before a zero fill at the end of the segment may be a member cut short.
+        found = look(self._source, at, stop, backend=self._backend, limits=self._limits)
         self._charge(found)
         return found
 
