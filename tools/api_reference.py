@@ -20,7 +20,8 @@ INTRODUCTION = f"""# API reference: `{API_VERSION}`
 <!-- Written by tools/api_reference.py from the models. Change those, then run it. -->
 
 Three kinds, all of them namespaced and with a `status` subresource. What is stated here is what the
-CustomResourceDefinitions in `deploy/crds` state, and what `dgdr-retune validate FILE` checks without a cluster.
+CustomResourceDefinitions in `deploy/crds` state, and what `dgdr-retune validate FILE` checks without a cluster. Beside
+it that command checks the metadata as an API server does (names, labels, annotations, finalizers, owners, types).
 
 - A null means that the field is absent, except inside a free object, where it is kept.
 - A *free* object holds anything; it is stored and handed on as it is.

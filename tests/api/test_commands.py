@@ -173,6 +173,25 @@ def test_each_object_is_judged_with_every_fault(file: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("metadata", "fault"),
+    [
+        ("{}", "metadata.name: Required value: name or generateName is required"),
+        ("x", 'metadata: Invalid value: "string": must be of type object: "string"'),
+        ("{name: a, labels: {x: 1}}", "metadata.labels: Invalid value: must be an object of strings"),
+        ("{name: a, lables: {}}", 'metadata.lables: unknown field "metadata.lables"'),
+    ],
+)
+def test_metadata_is_judged_too(file: Path, metadata: str, fault: str) -> None:
+    file.write_text(REQUEST_TEXT.replace("{name: qwen}", metadata))
+    checked = run("validate", str(file))
+    assert checked.exit_code == 1
+    title, *lines = checked.stdout.splitlines()
+    assert title.endswith(": refused")
+    (line,) = lines
+    assert line.startswith(f"  error: {fault}")
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: [", "expected the node content"),

@@ -41,6 +41,7 @@ from dgdr_retune.api._crds import crd_text, custom_resource_definition
 from dgdr_retune.api._declare import ApiModel, InvalidObjectError, UnknownFieldsError
 from dgdr_retune.api._json import MAX_DEPTH, JsonValueError, canonical, canonical_json
 from dgdr_retune.api._kinds import CANDIDATE, KINDS, REQUEST, RUN, Kind
+from dgdr_retune.api._metadata import metadata_faults
 from dgdr_retune.api._names import (
     ADDITIONAL_RESOURCES_ANNOTATION,
     CANDIDATE_ID_LABEL,
@@ -166,6 +167,7 @@ __all__ = [
     "kind_of",
     "label_value",
     "merge_condition",
+    "metadata_faults",
     "planner_request_name",
     "run_name",
     "spec_digest",

@@ -14,6 +14,8 @@ from dgdr_retune.api._object import GROUP
 
 LABEL_MAX: Final = 63
 SUBDOMAIN_MAX: Final = 253
+SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 RUN_UID_LABEL: Final = f"{GROUP}/dgdr-run-uid"
 """On Jobs, Pods and Candidates: `label_value` of the Run's UID; what they are listed by."""
@@ -33,8 +35,6 @@ ADDITIONAL_RESOURCES_ANNOTATION: Final = "dgdr.nvidia.com/additional-resources"
 
 _FINALIZER_PREFIX: Final = f"{GROUP}/dgdr-run-"
 _FINALIZER_UID_MAX: Final = LABEL_MAX - len("dgdr-run-")
-_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def run_name(request: str, generation: int) -> str:
@@ -71,7 +71,7 @@ def candidate_name(run: str, run_uid: str, candidate: str) -> str:
 
 def claim_finalizer(run_uid: str) -> str:
     """The finalizer by which a Run holds its claim."""
-    fits = len(run_uid) <= _FINALIZER_UID_MAX and _LABEL_VALUE.fullmatch(run_uid)
+    fits = len(run_uid) <= _FINALIZER_UID_MAX and LABEL_VALUE.fullmatch(run_uid)
     return _FINALIZER_PREFIX + (run_uid if fits else _sha256(run_uid)[:32])
 
 
@@ -87,7 +87,7 @@ def holds_claim(finalizer: str, run_uid: str) -> bool:
 
 def label_value(text: str) -> str:
     """The text as a label's value: itself, or a hash of it where it is too long or not allowed there."""
-    fits = not text or (len(text) <= LABEL_MAX and _LABEL_VALUE.fullmatch(text))
+    fits = not text or (len(text) <= LABEL_MAX and LABEL_VALUE.fullmatch(text))
     return text if fits else _sha256(text)[:32]
 
 
@@ -99,10 +99,10 @@ def spec_digest(spec: Any) -> str:
 def _fitted(head: str, tail: str, most: int, *, hash_digits: int) -> str:
     """`head + tail`; a head that is too long, or no name, is cut and says by a hash what it was."""
     whole = head + tail
-    if len(whole) <= most and _SUBDOMAIN.fullmatch(whole):
+    if len(whole) <= most and SUBDOMAIN.fullmatch(whole):
         return whole
     mark = _sha256(head)[:hash_digits]
-    if len(mark + tail) > most or not _SUBDOMAIN.fullmatch(mark + tail):
+    if len(mark + tail) > most or not SUBDOMAIN.fullmatch(mark + tail):
         mark, tail = _sha256(canonical_json([head, tail]))[:32], ""
     kept = re.sub(r"[^a-z0-9.-]+", "-", head.lower())[: max(most - len(mark + tail) - 1, 0)]
     kept = re.sub(r"-*\.[-.]*", ".", kept).strip("-.")

@@ -11,7 +11,18 @@ import yaml
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient
 
-from dgdr_retune.api import CANDIDATE, KINDS, REQUEST, RUN, Kind, crd_text, custom_resource_definition, validate
+from dgdr_retune.api import (
+    CANDIDATE,
+    KINDS,
+    REQUEST,
+    RUN,
+    Kind,
+    crd_text,
+    custom_resource_definition,
+    kind_of,
+    metadata_faults,
+    validate,
+)
 from dgdr_retune.cli._install import DefinitionRefusedError, ForeignDefinitionError, NamesTakenError, install
 from dgdr_retune.cli._objects import ObjectFileError, objects
 from dgdr_retune.lowering import LoweringError, lower
@@ -117,7 +128,10 @@ def _validate(
         list[Path], typer.Argument(help="Files with Requests, Runs or Candidates.", exists=True, dir_okay=False)
     ],
 ) -> None:
-    """Print what admission would say about each object; the status is 1 if one would be refused."""
+    """Print what an API server would say about each new object; the status is 1 if one would be refused.
+
+    Of metadata it judges names, labels, annotations and types; whether a namespace exists the cluster alone knows.
+    """
     refused = False
     for path in files:
         try:
@@ -128,9 +142,13 @@ def _validate(
             continue
         for each in found:
             verdict = validate(each)
-            refused = refused or bool(verdict.errors)
-            typer.echo(f"{path}: {_title(each)}: {'refused' if verdict.errors else 'ok'}")
-            for fault in verdict.errors:
+            faults = verdict.errors
+            if isinstance(each, dict) and kind_of(each) is not None:
+                known = {fault.path for fault in faults}
+                faults += tuple(fault for fault in metadata_faults(each.get("metadata")) if fault.path not in known)
+            refused = refused or bool(faults)
+            typer.echo(f"{path}: {_title(each)}: {'refused' if faults else 'ok'}")
+            for fault in faults:
                 typer.echo(f"  error: {fault}")
             for warning in verdict.warnings:
                 typer.echo(f"  warning: {warning}")
