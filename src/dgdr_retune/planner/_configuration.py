@@ -87,7 +87,7 @@ class RecordingSection(Section):
     minimum_rows: Annotated[int, Field(ge=1, strict=True)] = 500
     """A window with fewer requests is never applied: too few to judge a tail latency by."""
     max_window_rows: Annotated[int, Field(ge=1, le=100_000_000, strict=True)] = 1_000_000
-    """A window with more requests is refused (`window_too_large`): cutting takes 45 bytes of memory a row."""
+    """A window with more requests is refused (`window_too_large`): cutting takes 100 bytes of memory a row."""
     cut_budget_seconds: Annotated[int, Field(ge=1, le=86_400, strict=True)] = 120
     """The cut is ended after this many seconds."""
 

@@ -139,7 +139,7 @@ class _Run:
 
     def _without_sweep(self, failure: Failure | None, window: Window | None, cut: Cut | None) -> RetuneRecord:
         """A failure, or no traffic where there is none."""
-        ended = partial(failed, failure) if failure else no_traffic
+        ended = partial(failed, failure) if failure else partial(no_traffic, counts=cut.counts if cut else None)
         decision = ended(
             self.configuration.deployment.router.parameters(),
             objective=self.configuration.retune.objective,
