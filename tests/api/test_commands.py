@@ -178,6 +178,8 @@ def test_each_object_is_judged_with_every_fault(file: Path, tmp_path: Path) -> N
         ("{}", "metadata.name: Required value: name or generateName is required"),
         ("x", 'metadata: Invalid value: "string": must be of type object: "string"'),
         ("{name: a, labels: {x: 1}}", "metadata.labels: Invalid value: must be an object of strings"),
+        (r'{name: a, labels: {x: "\ud800"}}', r'metadata.labels: Invalid value: "\ud800": must be 1 to 63 letters'),
+        (r'{name: a, annotations: {"\ud800": "\ud800"}}', r'metadata.annotations: Invalid value: "\ud800": must be'),
         ("{name: a, lables: {}}", 'metadata.lables: unknown field "metadata.lables"'),
     ],
 )

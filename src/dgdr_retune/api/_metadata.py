@@ -4,6 +4,7 @@
 stays with it: whether the namespace exists, whether the name is taken, what `generateName` becomes.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ Json = Any
 
 ANNOTATIONS_MAX_BYTES: Final = 256 * 1024
 """Keys and values of all annotations together."""
+
+_SHOWN_MAX: Final = 100
+"""Characters of a value that a message repeats."""
 
 _GENERATED_HEAD_MAX: Final = 58
 """Characters of `generateName` that a server keeps before its five random ones."""
@@ -79,7 +83,7 @@ def _field_faults(name: str, value: Json) -> Iterator[Fault]:
 
 
 def _invalid(path: str, value: str, detail: str) -> Fault:
-    return Fault(path, f'Invalid value: "{value}": {detail}')
+    return Fault(path, f"Invalid value: {json.dumps(value[:_SHOWN_MAX])}: {detail}")
 
 
 def _is_qualified_name(key: str) -> bool:
@@ -102,7 +106,7 @@ def _is_generating(head: str) -> bool:
 
 
 def _bytes(annotations: dict[str, str]) -> int:
-    return sum(len(text.encode()) for pair in annotations.items() for text in pair)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for pair in annotations.items() for text in pair)
 
 
 def _is_text(value: Json) -> bool:
