@@ -48,8 +48,9 @@ def _updates(sound: Json) -> Iterator[Row]:
     faulty = put(sound, "spec.v1beta2.hardware.gpu.budget", 0)
     yield _update("a repair that has another fault", faulty, mixed, refused="spec.v1beta2.hardware.gpu.budget")
     yield _update("a specification beside a status that mixes versions", mixed_status, mixed_status)
+    worse = put(mixed_status, "spec.v1beta2.hardware.gpu.budget", 0)
     yield _update(
-        "a fault beside a status that mixes versions", faulty, mixed_status, refused="spec.v1beta2.hardware.gpu.budget"
+        "a fault beside a status that mixes versions", worse, mixed_status, refused="spec.v1beta2.hardware.gpu.budget"
     )
     status: Operation = "update status"
     yield _update("a status beside fields that mix versions", mixed, mixed, operation=status)
