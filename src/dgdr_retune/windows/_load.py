@@ -150,7 +150,7 @@ def _comment(source: Source) -> bytes:
 
 
 def _content(path: Path, source: Source) -> Iterator[bytes]:
-    backend = Backend.fastest()
+    backend = Backend.fastest().judging()
     # The rows of a window stand in one member however many they are. It is read in blocks, so it needs no cap.
     limits = Limits(member=sys.maxsize)
     at = 0
