@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.contract.cases import TOO_MANY, Case, enum, objects, required, typed
+from tests.contract.cases import TOO_MANY, Case, enum, objects, required, text, typed
 from tests.contract.row import Row, cut, put, thing
 from tests.contract.update_rows import immutable
 
@@ -19,7 +19,7 @@ DEPLOYMENT: Json = {
     ],
     "env": [{"name": "DYN_ROUTER_MODE", "value": "kv"}],
     "annotations": {"a/b": "c"},
-    "restart": {"id": "1"},
+    "notYetKnown": {"id": "1"},
     "parameters": {"tp": 1, "adapters": {"dynamo.router": {"overlap_score_credit": 0.5}}},
 }
 
@@ -46,6 +46,9 @@ def _cases() -> Iterator[Case]:
     yield from objects(DEPLOYMENT, "parameters")
     yield from enum(DEPLOYMENT, "backendFramework", ("vllm", "sglang", "trtllm"), ("VLLM", "auto"))
     yield from objects(put(DEPLOYMENT, "experimental", {"a": [None]}), "experimental")
+    for name in ("restart", "topologyConstraint", "providerOverride"):
+        yield from objects(put(DEPLOYMENT, name, {"a": {"b": None}}), name)
+    yield from text(DEPLOYMENT, "priorityClassName", min_length=None, max_length=253)
     for name in ("annotations", "labels"):
         yield from objects(put(DEPLOYMENT, name, {"a": "b"}), name)
     for name, most in (("components", 25), ("env", 1000)):
@@ -82,12 +85,12 @@ def _immutable_candidates() -> Iterator[Row]:
         ("annotations.a/b", "d"),
         ("labels", {"x": "y"}),
         ("experimental", {"x": 1}),
-        ("restart.id", "2"),
-        ("restart", {"di": "1"}),
+        ("notYetKnown.id", "2"),
+        ("notYetKnown", {"di": "1"}),
         ("pvcs", []),
     ):
         yield immutable(CANDIDATE, f"{path} {value!r}", DEPLOYMENT, put(DEPLOYMENT, path, value))
-    for path in ("backendFramework", "components", "restart", "env"):
+    for path in ("backendFramework", "components", "notYetKnown", "env"):
         yield immutable(CANDIDATE, f"without {path}", DEPLOYMENT, cut(DEPLOYMENT, path))
     renamed = put(cut(DEPLOYMENT, "parameters.tp"), "parameters.pp", 1)
     yield immutable(CANDIDATE, "a parameter is renamed", DEPLOYMENT, renamed)
@@ -96,6 +99,12 @@ def _immutable_candidates() -> Iterator[Row]:
     yield immutable(CANDIDATE, "a component's field is renamed", DEPLOYMENT, put(DEPLOYMENT, "components", changed))
     swapped = put(DEPLOYMENT, "components", [worker, frontend])
     yield immutable(CANDIDATE, "components in another order", DEPLOYMENT, swapped)
-    # a server compares the keys that its schema does not declare one way only
-    hidden = put(cut(DEPLOYMENT, "restart"), "pvcs", [])
-    yield immutable(CANDIDATE, "an undeclared field is renamed", DEPLOYMENT, hidden, validate_alone=True)
+    for path in ("env", "annotations"):
+        replaced = put(cut(DEPLOYMENT, path), "norThis", 1)
+        yield immutable(CANDIDATE, f"an undeclared field takes the place of {path}", DEPLOYMENT, replaced)
+        yield immutable(CANDIDATE, f"{path} takes the place of an undeclared field", replaced, DEPLOYMENT)
+    # a server overlooks an undeclared key that the other side of a comparison does not have
+    hidden = put(cut(DEPLOYMENT, "notYetKnown"), "norThis", [])
+    yield immutable(CANDIDATE, "an undeclared field is renamed", DEPLOYMENT, hidden, overlooked=True)
+    both = put(hidden, "backendFramework", "sglang")
+    yield immutable(CANDIDATE, "an undeclared field is renamed, another field changes", DEPLOYMENT, both)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from attrs import evolve
 from tests.contract.generator import updates
 from tests.contract.judges import PythonJudge, ServerJudge, definitions
 from tests.contract.table import ROWS
@@ -12,7 +13,7 @@ from tests.controlplane.control_plane import ControlPlane, running
 
 from dgdr_retune.testing import SimulatedApiServer, transport
 
-SERVED = [row for row in ROWS if not row.validate_alone]
+SERVED = [evolve(row, refused="", field="") if row.overlooked else row for row in ROWS if not row.validate_alone]
 STORED_UPDATES = updates(count=400, seed=20261001)
 
 

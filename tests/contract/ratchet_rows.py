@@ -132,7 +132,7 @@ def _not_followed() -> Iterator[Row]:
     yield _ratcheted(REQUEST, "a filled envelope, nothing changes", envelope, envelope, alone, refused=True)
     undeclared = cut(DEPLOYMENT, "parameters")
     yield _ratcheted(CANDIDATE, "no parameters, nothing changes", undeclared, undeclared, required, refused=True)
-    declared = cut(undeclared, "restart")
+    declared = cut(undeclared, "notYetKnown")
     yield _ratcheted(CANDIDATE, "no parameters, nothing changes, all declared", declared, declared, required)
 
 

@@ -29,7 +29,8 @@ class Row:
         warned: a piece of the warning that `validate()` gives for a fault that was stored before; empty for none.
         loose: `old` breaks a rule: it is stored under a looser CRD before ours replaces it.
         strict: whether unknown fields are refused (fieldValidation=Strict) or dropped (Ignore).
-        validate_alone: no server can be asked, for our CRDs cannot hold the object or see the difference.
+        overlooked: API servers accept the object, for their rules cannot see the fault; `validate()` refuses it.
+        validate_alone: no server can be asked, for our CRDs cannot hold the object.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Row:
     warned: str = ""
     loose: bool = False
     strict: bool = True
+    overlooked: bool = False
     validate_alone: bool = False
 
 

@@ -16,7 +16,7 @@ def rows_on(kind: Kind, constraint: str) -> list[Row]:
         row
         for row in ROWS
         if row.kind == kind
-        and not row.validate_alone
+        and not (row.validate_alone or row.overlooked)
         and ":" in row.constraint[1:]
         and constraint.startswith(row.constraint)
     ]

@@ -15,7 +15,8 @@ class CandidateSpec(ApiModel):
     """A DynamoGraphDeployment's specification and, beside it, the parameters that it was made from.
 
     Only the deployment's own API judges its fields; those named here are the ones that a DynamoGraphDeployment of
-    today has at its top, so that a change of any of them is seen.
+    today has at its top, so that a change of any of them is seen. Other fields are kept as they are; that one of them
+    is replaced by another one is refused by the webhook alone, for the rules of a CRD cannot see it.
     """
 
     open_ended: ClassVar[bool] = True
@@ -40,6 +41,14 @@ class CandidateSpec(ApiModel):
         Field(max_length=25, examples=[[{"name": "Frontend", "type": "frontend", "replicas": 1}]]),
     ] = None
     """Frontends, workers and the rest."""
+    priority_class_name: Annotated[str | None, OPTIONAL, Field(max_length=253, examples=["batch"])] = None
+    """The PriorityClass of the deployment's pods."""
+    provider_override: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"target": "PodCliqueSet"}])] = None
+    """Settings of the resource that the workload provider makes."""
+    topology_constraint: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"packDomain": "rack"}])] = None
+    """Where the components are placed."""
+    restart: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"id": "1"}])] = None
+    """Which restart is asked for, and how it is done."""
     experimental: Annotated[FreeObject | None, OPTIONAL, Field(examples=[{"componentGroups": []}])] = None
     """What the deployment's API does not promise to keep."""
 

@@ -72,9 +72,13 @@ def forbidden(field: str, message: str) -> Rule:
 
 
 def immutable(field: str) -> TransitionRule:
-    """The field keeps the value it was created with. Safe for an object stored without it."""
+    """The field keeps the value it was created with. Safe for an object stored without it.
+
+    It compares both ways, for a server overlooks keys of the left side that the schema does not declare and the right
+    side does not have. That one such key takes the place of another one is seen neither way, but by Python.
+    """
     return TransitionRule(
-        cel=f"!has(oldSelf.{field}) || self.{field} == oldSelf.{field}",
+        cel=f"!has(oldSelf.{field}) || (self.{field} == oldSelf.{field} && oldSelf.{field} == self.{field})",
         message=f"{field} is immutable; create a new object instead",
         field=field,
     )

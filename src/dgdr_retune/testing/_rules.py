@@ -88,7 +88,7 @@ def _walk(new: Json, old: Json, place: _Place) -> Iterator[Cause]:
 
 def _asked(new: Json, old: Json, place: _Place) -> Iterator[Cause]:
     alone = {"self": _seen(new, place)}
-    beside_old = alone | {"oldSelf": _seen(old, place)} if old is not None else alone
+    beside_old = _pair(new, old, place) if any(rule.is_transition for rule in place.node.rules) else alone
     for rule in place.node.rules:
         if rule.is_transition and old is None:
             continue
@@ -104,6 +104,31 @@ def _asked(new: Json, old: Json, place: _Place) -> Iterator[Cause]:
             continue
         if rule.is_transition or not place.unchanged():
             yield _fault(new, rule, place)
+
+
+def _pair(new: Json, old: Json, place: _Place) -> dict[str, Json]:
+    if old is None:
+        return {}
+    left, right = _compared(new, old, place.node)
+    return {"self": _seen(left, place), "oldSelf": _seen(right, place)}
+
+
+def _compared(new: Json, old: Json, node: Node) -> tuple[Json, Json]:
+    """The two values as `self == oldSelf && oldSelf == self` sees them.
+
+    Of objects with as many keys, it overlooks those that one side has alone and the schema does not declare.
+    """
+    if not (node.properties and isinstance(new, dict) and isinstance(old, dict)):
+        return new, old
+    if len(new) == len(old):
+        overlooked = {name for name in new.keys() ^ old.keys() if node.child(name) is None}
+        new = {name: item for name, item in new.items() if name not in overlooked}
+        old = {name: item for name, item in old.items() if name not in overlooked}
+    for name in [name for name in new if name in old]:
+        if (child := node.child(name)) is not None:
+            left, right = _compared(new[name], old[name], child)
+            new, old = new | {name: left}, old | {name: right}
+    return new, old
 
 
 def _seen(value: Json, place: _Place) -> Json:
