@@ -15,6 +15,7 @@ from dgdr_retune.replay import (
 )
 from dgdr_retune.report import RetuneRecord, build_page, render
 from dgdr_retune.report._page import MAX_BYTES
+from dgdr_retune.report._plots import IntervalRow
 from dgdr_retune.sweep import (
     Candidate,
     CandidateResult,
@@ -28,6 +29,7 @@ from dgdr_retune.sweep import (
     decide,
     failed,
     no_traffic,
+    rank,
 )
 from dgdr_retune.windows import Completeness, Counts, Cut, Gap, Window
 from hostile import HOSTILE, tags
@@ -168,3 +170,17 @@ def test_a_retune_without_a_sweep_has_a_report_too(window: Window | None) -> Non
     assert "most of it is damaged" in html
     html = render(build_page(RetuneRecord(name="chat", decision=no_traffic(BASELINE, **common), window=window)))
     assert "no_traffic" in html
+
+
+def test_the_interval_that_stands_out_is_the_decisions_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[IntervalRow] = []
+
+    def draw(rows: list[IntervalRow], **_: object) -> str:
+        drawn.extend(rows)
+        return "<svg/>"
+
+    monkeypatch.setattr("dgdr_retune.report._build.intervals", draw)
+    made = record()
+    second = rank(made.sweep)[1]
+    build_page(evolve(made, decision=evolve(made.decision, best=second)))
+    assert [row.best for row in drawn[:3]] == [False, True, False]

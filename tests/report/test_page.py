@@ -1,4 +1,5 @@
 import re
+from html import escape
 
 import numpy as np
 from hypothesis import given, settings
@@ -48,6 +49,7 @@ def test_hostile_names_in_plots_stay_text_within_well_formed_svg() -> None:
         assert "<script" not in svg
         assert "<img" not in svg
         assert svg.rstrip().endswith("</svg>")
+        assert escape(name, quote=False) in svg
 
 
 @given(st.text(max_size=400))

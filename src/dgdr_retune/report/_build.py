@@ -63,7 +63,7 @@ def _sections(record: RetuneRecord) -> Iterator[Section]:
     yield _parameters(record.decision)
     if record.sweep is not None:
         standings = rank(record.sweep)
-        yield _improvements(record.sweep, standings)
+        yield _improvements(record.sweep, standings, record.decision.best)
         yield _knobs(record.sweep, standings)
     if record.baseline_times is not None:
         yield _latencies(record.sweep, record.baseline_times, record.best_times)
@@ -92,17 +92,17 @@ def _parameters(decision: Decision) -> Section:
     )
 
 
-def _improvements(sweep: Sweep, standings: Sequence[Standing]) -> Section:
+def _improvements(sweep: Sweep, standings: Sequence[Standing], best: Standing | None) -> Section:
     rows = [
         IntervalRow(
             label=_short(standing),
             low=standing.interval.lower,
             mid=standing.improvement,
             high=standing.interval.upper,
-            best=at == 0,
+            best=best is not None and standing.candidate == best.candidate,
         )
-        for at, standing in enumerate(each for each in standings if not each.baseline)
-        if standing.interval is not None and standing.improvement is not None
+        for standing in standings
+        if not standing.baseline and standing.interval is not None and standing.improvement is not None
     ][:_PLOTTED_INTERVALS]
     what = f"improvement of {sweep.objective.value} over the parameters in force (%)"
     needed = sweep.rules.min_improvement_percentage
