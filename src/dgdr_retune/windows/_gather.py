@@ -117,6 +117,7 @@ class Gatherer:
                 with open_segment(self.filesystem, segment, segments=self.segments) as opened:
                     for member, in_member in groupby(in_segment, key=itemgetter(1)):
                         yield from self._read_member(opened.source, segment, member, in_member)
+                    del opened.source  # it refers to `opened` and would keep its block until cycles are collected
             except VanishedError:
                 raise _changed(segment) from None
 
