@@ -65,7 +65,7 @@ class CandidateStatus(ApiModel):
 class Candidate(ApiModel):
     """One deployment that a Run recommends, ready to be created as a DynamoGraphDeployment."""
 
-    rules = (immutable("spec"),)
+    rules = (immutable("spec", open_ended=True),)
 
     api_version: Annotated[Literal["nvidia.com/v1beta2"], REQUIRED] = "nvidia.com/v1beta2"
     kind: Annotated[Literal["DynamoGraphDeploymentCandidate"], REQUIRED] = "DynamoGraphDeploymentCandidate"

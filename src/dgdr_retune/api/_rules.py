@@ -71,14 +71,16 @@ def forbidden(field: str, message: str) -> Rule:
     return Rule(cel=f"!has(self.{field})", holds=lambda view: not view.has(field), message=message, field=field)
 
 
-def immutable(field: str) -> TransitionRule:
+def immutable(field: str, *, open_ended: bool = False) -> TransitionRule:
     """The field keeps the value it was created with. Safe for an object stored without it.
 
-    It compares both ways, for a server overlooks keys of the left side that the schema does not declare and the right
-    side does not have. That one such key takes the place of another one is seen neither way, but by Python.
+    An open-ended one is compared both ways, for a server overlooks keys of the left side that the schema does not
+    declare and the right side does not have. That one such key takes the place of another one is seen neither way, but
+    by Python.
     """
+    same = f"self.{field} == oldSelf.{field}"
     return TransitionRule(
-        cel=f"!has(oldSelf.{field}) || (self.{field} == oldSelf.{field} && oldSelf.{field} == self.{field})",
+        cel=f"!has(oldSelf.{field}) || {f'({same} && oldSelf.{field} == self.{field})' if open_ended else same}",
         message=f"{field} is immutable; create a new object instead",
         field=field,
     )
