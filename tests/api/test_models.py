@@ -59,6 +59,8 @@ def test_what_a_server_returns_comes_back_equal(kind: Kind, data: st.DataObject)
 
 def test_every_object_that_the_contract_table_accepts_can_be_read_and_comes_back() -> None:
     for row in ROWS:
+        if "levels deep" in row.warned:  # a server holds it, and no model takes it
+            continue
         if row.refused or row.validate_alone or row.loose:
             continue
         shape = row.kind.shape

@@ -106,7 +106,26 @@ def test_a_value_that_is_no_json_or_nested_too_deeply_is_refused() -> None:
     for value, message in ((float("inf"), "no JSON number"), ({1, 2}, "no JSON type"), (deep, "levels deep")):
         sent = thing(REQUEST, put(STATIC, "aisimulate.inputOverrides", {"a": value}))
         assert message in str(validate(sent).errors[0])
-        assert message in str(validate(thing(REQUEST, STATIC), sent).errors[0])
+        grown = put(sent, "spec.aisimulate.inputOverrides.b", sent["spec"]["aisimulate"]["inputOverrides"])
+        assert message in str(validate(grown, sent).errors[0])
+
+
+def test_what_is_stored_however_deeply_can_be_left_as_it_is_and_let_go() -> None:
+    stored, sent = (thing(RUN, put(STATIC, "aisimulate.inputOverrides", nested(5000))) for _ in range(2))
+    stored["metadata"]["finalizers"] = ["a/b"]
+    verdict = validate(sent, stored)
+    assert verdict.errors == ()
+    assert "levels deep" in verdict.warnings[0]
+    other = thing(RUN, put(STATIC, "aisimulate.inputOverrides", nested(5001)))
+    assert "levels deep" in str(validate(other, stored).errors[0])
+    assert "immutable" in str(validate(thing(RUN, STATIC), stored).errors[0])
+
+
+def nested(levels: int) -> Json:
+    deep: Json = {}
+    for _ in range(levels):
+        deep = {"a": deep}
+    return deep
 
 
 def test_a_stored_fault_is_a_warning_and_no_error() -> None:

@@ -15,7 +15,11 @@ Json = Any
 Path = tuple[str | int, ...]
 
 ACCEPTED_OBJECTS = {
-    kind.name: [row.object for row in ROWS if row.kind == kind and not row.refused and not row.validate_alone]
+    kind.name: [
+        row.object
+        for row in ROWS
+        if row.kind == kind and not (row.refused or row.validate_alone or "levels deep" in row.warned)
+    ]
     for kind in KINDS
 }
 SCHEMAS = {

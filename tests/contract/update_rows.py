@@ -27,6 +27,7 @@ def rows() -> Iterator[Row]:
     yield from _immutable_runs()
     yield from _requests_change()
     yield from _parts()
+    yield from _nested_deeply()
 
 
 def update(kind: Kind, note: str, old: Json, new: Json, **more: Any) -> Row:
@@ -180,3 +181,30 @@ def _unknown_fields(*, strict: bool) -> Iterator[Row]:
                 if strict
                 else {"spec": put(DEFAULTED | {"workload": TRACE["workload"]}, "workload.trace.format", "Dynamo")},
             )
+
+
+def _nested_deeply() -> Iterator[Row]:
+    """A server holds what `validate()` does not let come in; it can still be changed elsewhere, mended and let go."""
+    deep: Json = {}
+    for _ in range(110):
+        deep = {"a": deep}
+    levels = "levels deep"
+    spec = put(STATIC, "aisimulate.inputOverrides", deep)
+    for kind in (REQUEST, RUN):
+        held = put(thing(kind, spec), "metadata.labels", {"a": "b"})
+        for operation, new in (
+            ("update", put(held, "metadata.labels", {"a": "c"})),
+            ("update status", held | {"status": {"conditions": []}}),
+        ):
+            yield Row(
+                id=f"{kind.short} {operation} beside what is nested deeply",
+                kind=kind,
+                operation=operation,
+                object=new,
+                old=held,
+                warned=levels,
+                constraint=":ratcheting",
+            )
+    mended = put(STATIC, "aisimulate.inputOverrides", {})
+    yield update(REQUEST, "what is nested deeply is mended", spec, mended, constraint=":ratcheting")
+    yield immutable(RUN, "what is nested deeply goes", spec, mended)

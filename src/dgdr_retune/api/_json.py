@@ -7,6 +7,8 @@ from typing import Any, Final
 MAX_DEPTH: Final = 100
 """Deepest nesting of a JSON value that this package handles; a real Request has fewer than 20 levels."""
 
+TOO_DEEP: Final = f"the value is nested more than {MAX_DEPTH} levels deep; flatten it"
+
 _INT64_LIMIT: Final = 2**63
 
 
@@ -29,7 +31,7 @@ def canonical(value: Any) -> Any:
 
 def _canonical(value: Any, depth: int) -> Any:
     if depth < 0:
-        raise JsonValueError("TooDeep", f"the value is nested more than {MAX_DEPTH} levels deep; flatten it")
+        raise JsonValueError("TooDeep", TOO_DEEP)
     match value:
         case None | bool() | int():
             return value
@@ -44,6 +46,23 @@ def _canonical(value: Any, depth: int) -> Any:
         case list() | tuple():
             return [_canonical(item, depth - 1) for item in value]
     raise JsonValueError("NotJson", f"{type(value).__name__} is no JSON type; use strings, numbers, lists and objects")
+
+
+def without_deep_parts(value: Any) -> tuple[Any, dict[tuple[str | int, ...], Any]]:
+    """A copy with a text in place of each part that goes deeper than `MAX_DEPTH`, and those parts by their paths."""
+    parts: dict[tuple[str | int, ...], Any] = {}
+    return _without_deep_parts(value, (), parts), parts
+
+
+def _without_deep_parts(value: Any, path: tuple[str | int, ...], parts: dict[tuple[str | int, ...], Any]) -> Any:
+    if not value or not isinstance(value, dict | list):
+        return value
+    if len(path) == MAX_DEPTH:
+        parts[path] = value
+        return TOO_DEEP
+    if isinstance(value, dict):
+        return {key: _without_deep_parts(item, (*path, key), parts) for key, item in value.items()}
+    return [_without_deep_parts(item, (*path, index), parts) for index, item in enumerate(value)]
 
 
 def is_int64(number: float) -> bool:
@@ -64,9 +83,18 @@ def canonical_json(value: Any) -> str:
 
 def same(left: Any, right: Any) -> bool:
     """Equal in value and in type, as an API server compares what it stores: 1 and 1.0 differ, and so do 1 and true."""
-    match left, right:
-        case dict(), dict():
-            return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
-        case list(), list():
-            return len(left) == len(right) and all(map(same, left, right))
-    return type(left) is type(right) and bool(left == right)
+    pairs = [(left, right)]
+    while pairs:  # and no recursion: what a server holds may be nested more deeply than Python's stack goes
+        match pairs.pop():
+            case dict() as one, dict() as other:
+                if one.keys() != other.keys():
+                    return False
+                pairs += [(item, other[key]) for key, item in one.items()]
+            case list() as one, list() as other:
+                if len(one) != len(other):
+                    return False
+                pairs += zip(one, other, strict=True)
+            case one, other:
+                if type(one) is not type(other) or one != other:
+                    return False
+    return True

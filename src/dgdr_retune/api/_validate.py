@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from dgdr_retune.api._declare import Presence
 from dgdr_retune.api._fill import filled, pruned
-from dgdr_retune.api._json import JsonValueError, canonical, same
+from dgdr_retune.api._json import TOO_DEEP, JsonValueError, canonical, same, without_deep_parts
 from dgdr_retune.api._kinds import Kind
 from dgdr_retune.api._ratchet import ABSENT, lacks_keys, stored_field, stored_item, unchanged
 from dgdr_retune.api._rule import Rule, TransitionRule
@@ -73,6 +73,8 @@ def structural_faults(
 ) -> tuple[Fault, ...]:
     """What an API server with our CRD of this kind finds, in the order of the object's fields.
 
+    Besides, nesting deeper than `MAX_DEPTH` is a fault, though a server stores it; an update may leave it as it is.
+
     Args:
         kind: of the object.
         new: the object as it was sent.
@@ -80,11 +82,16 @@ def structural_faults(
         subresource: what the request is for. The main resource leaves the status as it is stored, `status` all else.
         strict: whether unknown fields are refused (fieldValidation=Strict) or dropped.
     """
+    new, deep = without_deep_parts(new)
+    old, stored_deep = without_deep_parts(old)
+    too_deep = (Fault("", TOO_DEEP, stored=same(deep, stored_deep)),) if deep else ()
     try:
         canonical(new)
         canonical(old)
     except JsonValueError as error:
         return (Fault("", str(error)),)
+    if any(not each.stored for each in too_deep):
+        return too_deep
     shape = kind.shape
     kept = pruned(shape, new)
     unknown = tuple(Fault(path, f'unknown field "{path}"') for path in kept.unknown) if strict else ()
@@ -96,7 +103,7 @@ def structural_faults(
         faults = tuple(evolve(each, stored=each.stored or each.reason == "FieldValueDuplicate") for each in faults)
     if any(each.reason in _BLOCKING and not each.stored for each in faults):
         faults = tuple(each for each in faults if not each.unreadable)
-    return unknown + faults
+    return too_deep + unknown + faults
 
 
 def _object_faults(shape: Object, value: Json, stored: Json, subresource: Subresource) -> tuple[Fault, ...]:
