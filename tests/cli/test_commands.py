@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import re
@@ -38,7 +39,7 @@ def config(tmp_path: Path, _compiled_simulator: None) -> Path:
             "prefill_load_scale": 1.0,
             "temperature": {"choices": [0, 0.5]},
         },
-        "replications": {"initial": 2, "maximum": 2},
+        "replications": {"initial": 2, "maximum": 8},
         "budget_seconds": 600,
     }
     path = tmp_path / "retune.yaml"
@@ -69,7 +70,7 @@ def test_retune_goes_from_segments_to_a_decision_a_record_and_a_report(config: P
     sweep = json.loads(
         zstandard.decompress((config.parent / "result" / "sweep.json.zst").read_bytes()), parse_constant=pytest.fail
     )
-    assert [len(candidate["replications"]) for candidate in sweep["candidates"]] == [2] * 4
+    assert all(len(candidate["replications"]) >= 2 for candidate in sweep["candidates"])
     report = (config.parent / "result" / "report.html").read_text()
     assert document["reasons"][0].split(":")[0] in report.replace("&#39;", "'")
     assert f"Decision: {document['outcome']}" in result.stdout
@@ -208,6 +209,50 @@ def test_hostile_names_reach_the_terminal_as_text_only(recorded: Path, tmp_path:
     assert set(result.stdout) <= set(map(chr, range(0x20, 0x7F))) | {"\n", "…"}
     assert not [line for line in result.stdout.splitlines() if line.startswith(("ERROR", "b"))]
     assert r"\x1b[2J" in result.stdout
+
+
+def test_an_arrival_beyond_the_calendar_is_shown_as_its_number(recorded: Path, tmp_path: Path) -> None:
+    row = gzip.decompress((recorded / "frontend-1" / "trace.000003.jsonl.gz").read_bytes()).splitlines()[0]
+    far = re.sub(rb'"request_received_ms":\s*\d+', b'"request_received_ms": 1000000000000000', row)
+    pod = tmp_path / "segments" / "frontend-0"
+    pod.mkdir(parents=True)
+    (pod / "trace.000000.jsonl.gz").write_bytes(gzip.compress(far + b"\n"))
+    result = call("inspect", tmp_path / "segments")
+    assert result.exit_code == 0
+    assert "1000000000000000 ms" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["123", "1e5", "true", "null", "Chat_1"])
+def test_what_init_writes_loads_whatever_the_directories_are_called(recorded: Path, tmp_path: Path, name: str) -> None:
+    pod = tmp_path / name / name.lower().replace("_", "-")
+    pod.mkdir(parents=True)
+    shutil.copy(recorded / "frontend-1" / "trace.000003.jsonl.gz", pod)
+    target = tmp_path / "retune.yaml"
+    assert call("init", tmp_path / name, "--output", target).exit_code == 0
+    configuration = load_configuration(target)
+    assert configuration.recording.frontends == (pod.name,)
+    assert configuration.recording.segments.resolve() == tmp_path / name
+
+
+def test_init_of_an_empty_directory_leaves_the_frontends_open(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    target = tmp_path / "retune.yaml"
+    assert call("init", tmp_path / "segments", "--output", target).exit_code == 0
+    assert load_configuration(target).recording.frontends is None
+
+
+def test_windows_that_cannot_be_made_end_with_2(config: Path) -> None:
+    (config.parent / "windows").write_text("a file")
+    for command in ("retune", "cut"):
+        result = call(command, config)
+        assert result.exit_code in {1, 2}
+        assert "give another `recording.windows` directory" in result.output
+
+
+def test_a_plan_that_does_not_fit_says_so(config: Path) -> None:
+    values = {"choices": list(range(31))}
+    change(config, "retune", grid={"overlap_score_credit": values, "prefill_load_scale": values, "temperature": 0})
+    assert "does not fit: at most 3 may run" in call("plan", config).stdout
 
 
 def test_init_writes_a_configuration_that_loads_and_never_overwrites(recorded: Path, tmp_path: Path) -> None:

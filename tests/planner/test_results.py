@@ -1,5 +1,6 @@
 """The files of a retune belong together wherever the process dies."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -62,6 +63,19 @@ def test_a_retune_without_a_sweep_leaves_no_sweep_of_another(tmp_path: Path) -> 
     (tmp_path / SWEEP).write_bytes(b"of another")
     write_results(tmp_path, record("chat"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [DECISION, REPORT]
+
+
+def test_results_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_results(tmp_path, record("first"))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OutputError, match="No space left"):
+        write_results(tmp_path, record("second"))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_directory_that_cannot_be_written_is_an_error_that_says_where(tmp_path: Path) -> None:

@@ -49,6 +49,10 @@ def test_every_value_knows_its_line() -> None:
         ("[" * 70 + "]" * 70, "nested deeper than 64"),
         ("[" * 5000 + "]" * 5000, "nested"),
         ("a: \x00", "not YAML"),
+        ("a: !!bool maybe", "c.yaml"),
+        ("a: !!timestamp foo", "the tag"),
+        ("a: !!int ''", "c.yaml"),
+        ("a: !!float ''", "c.yaml"),
     ],
 )
 def test_what_is_not_a_safe_document_is_refused_with_its_line(text: str, message: str) -> None:

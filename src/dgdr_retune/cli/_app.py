@@ -1,6 +1,7 @@
 """The commands: parse arguments, call the package, print what it says."""
 
 import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -105,9 +106,9 @@ def retune(
         with stoppable(), TerminalObserver(errors) as observer:
             record = asyncio.run(retune_once(configuration, now_ms=_now(now), observer=observer))
     if record.sweep is not None:
-        out.print(ranking_table(record.sweep))
+        out.print(ranking_table(record.sweep, record.decision))
     print_decision(out, record.decision)
-    out.print(text(f"Report: {configuration.output / 'report.html'}"))
+    out.print(text(f"Report: {os.path.relpath(configuration.output / 'report.html')}"))
     if record.decision.outcome == "failed":
         raise typer.Exit(Exit.FAILED)
 

@@ -20,7 +20,7 @@ recording:
   interval_seconds: 1200          # length of a window, aligned to the unix epoch
   grace_seconds: 60               # a request counts if it ended by the window's end plus this
   window: last                    # or a window's end, as unix milliseconds or ISO time
-  frontends: [{names}]            # CHECK: who must have recorded; a window that misses one changes nothing
+  {frontends_key}: [{names}]            # CHECK: who must have recorded; a window that misses one changes nothing
   minimum_rows: 500               # fewer requests are too few to decide on
 
 deployment:
@@ -60,11 +60,12 @@ def draft_configuration(inspection: Inspection, *, segments: Path, file: Path) -
     sizes = sorted({size for segment in inspection.segments for size in segment.block_sizes})
     recorded = [pod.pod for pod in inspection.pods if pod.segments]
     return _DRAFT.format(
-        name=_name(segments),
+        name=_quoted(_name(segments)),
         segments=_quoted(os.path.relpath(segments, file.parent)),
         rows=inspection.rows,
         frontends=len(recorded),
         count=len(inspection.segments),
+        frontends_key="frontends" if recorded else "# frontends",
         names=", ".join(_quoted(name) for name in recorded),
         block_size=sizes[0] if sizes else 64,
     )
@@ -77,5 +78,5 @@ def _name(segments: Path) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A YAML scalar for any text."""
-    return value if re.fullmatch(r"[A-Za-z./][-A-Za-z0-9_./]*", value) else json.dumps(value)
+    """A YAML scalar that is this text whatever it looks like."""
+    return json.dumps(value)

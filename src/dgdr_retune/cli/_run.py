@@ -52,8 +52,7 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, _frame: FrameType | None) -> None:
         raise _Stopped(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except _Stopped as stopped:
@@ -61,3 +60,6 @@ def stoppable() -> Iterator[None]:
         errors.print(text(f"stopped by {number.name}", "yellow"))
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

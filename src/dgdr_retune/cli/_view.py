@@ -1,14 +1,13 @@
 """What the commands print: tables and words, from values; text from data is shown as text, never as markup."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 
 from attrs import fields
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from dgdr_retune.report import KNOBS, printable
+from dgdr_retune.report import KNOBS, printable, utc
 from dgdr_retune.sweep import Decision, Grid, ShardPlan, Standing, Sweep, rank
 from dgdr_retune.windows import Counts, Cut, Damage, Inspection
 
@@ -34,7 +33,7 @@ def titled(title: str, shown: Table) -> Group:
     return Group(text(title, "bold"), shown)
 
 
-def ranking_table(sweep: Sweep, *, most: int = 12) -> Group:
+def ranking_table(sweep: Sweep, decision: Decision, *, most: int = 12) -> Group:
     """The best candidates and the parameters in force, with intervals."""
     standings = rank(sweep)
     shown = [each for at, each in enumerate(standings) if at < most or each.baseline]
@@ -57,7 +56,8 @@ def ranking_table(sweep: Sweep, *, most: int = 12) -> Group:
     )
     for at, standing in enumerate(standings, start=1):
         if standing in shown:
-            made.add_row(*_row(at, standing), style="bold" if at == 1 else "cyan" if standing.baseline else "")
+            best = decision.best is not None and standing.candidate == decision.best.candidate
+            made.add_row(*_row(at, standing), style="bold" if best else "cyan" if standing.baseline else "")
     return titled(title, made)
 
 
@@ -122,7 +122,7 @@ def inspection_table(inspection: Inspection) -> Group:
                 f"{segment.rows:,}",
                 ", ".join(f"{reason} {number}" for reason, number in segment.refused.items()) or "0",
                 _time(segment.first_arrival_ms),
-                _time(segment.last_arrival_ms)[-8:],
+                _time(segment.last_arrival_ms),
                 ", ".join(map(str, segment.block_sizes)),
                 _damage(segment.damage),
             ]
@@ -153,6 +153,8 @@ def plan_table(grid: Grid, shards: ShardPlan) -> Group:
     title = (
         f"{len(grid.points)} points in {len(shards.parts)} shards: {shards.rounds} rounds, {shards.need_seconds:g} s"
     )
+    if len(shards.parts) > shards.max_shards:
+        title += f"; does not fit: at most {shards.max_shards} may run"
     return titled(title, made)
 
 
@@ -169,4 +171,4 @@ def _damage(damage: Damage) -> str:
 def _time(unix_ms: int | None) -> str:
     if unix_ms is None:
         return "-"
-    return f"{datetime.fromtimestamp(unix_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    return utc(unix_ms, timespec="seconds")

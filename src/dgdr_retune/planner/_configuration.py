@@ -18,9 +18,9 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from dgdr_retune.planner._errors import ConfigurationError
-from dgdr_retune.planner._yaml import Document, Location, parse_yaml
+from dgdr_retune.planner._yaml import MAX_BYTES, Document, Location, parse_yaml
 from dgdr_retune.replay import EngineSection, EngineSectionError, RouterParameters, Scenario, Sla
-from dgdr_retune.sweep import GridSection, Objective, Rules, SweepError
+from dgdr_retune.sweep import PROOF_REPLICATIONS, GridSection, Objective, Rules, SweepError
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 MAX_NAME = 253  # a DNS-1123 subdomain, as Kubernetes bounds the names of pods and of what it deploys
@@ -35,7 +35,9 @@ def _dns_name(value: str) -> str:
 def _against_configuration(path: Path, info: ValidationInfo) -> Path:
     """Relative paths are the configuration file's, so that a run does not depend on where it was started."""
     base: Path = (info.context or {}).get("directory", Path())
-    return base / path
+    if not str(path).isprintable():
+        raise ValueError("a path holds no control characters")
+    return (base / path).absolute()
 
 
 def _end_ms(value: Any) -> Any:
@@ -81,7 +83,7 @@ class RecordingSection(Section):
     window: WindowEnd = "last"
     """`last`: the newest window with rows whose end and grace have passed; or a window's end, as unix milliseconds or
     ISO time."""
-    frontends: Annotated[tuple[Name, ...], Field(max_length=1000)] | None = None
+    frontends: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1000)] | None = None
     """Names of the frontend pods that must have recorded; a window that misses one is never applied. Unset: whoever
     recorded is taken as all."""
     minimum_rows: Annotated[int, Field(ge=1, strict=True)] = 500
@@ -149,8 +151,8 @@ class ReplicationsSection(Section):
 
     initial: Annotated[int, Field(ge=2, le=10_000, strict=True)] = 4
     """Replications of every candidate; below 2 there is no interval."""
-    maximum: Annotated[int, Field(ge=2, le=10_000, strict=True)] = 32
-    """Replications of the contenders at most."""
+    maximum: Annotated[int, Field(ge=PROOF_REPLICATIONS, le=10_000, strict=True)] = 32
+    """Replications of the contenders at most; fewer than eight would prove too much by chance."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -250,7 +252,8 @@ def load_configuration(path: Path, *, window: str | None = None) -> Configuratio
             line and field.
     """
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}; give the path of a configuration file") from error
     document = parse_yaml(text, source=str(path))

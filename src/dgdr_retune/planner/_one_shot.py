@@ -1,13 +1,24 @@
 """One retune from recorded segments to a decision and its files: the loop's body, run once."""
 
+import asyncio
 from functools import partial
 from typing import Protocol
 
 from attrs import frozen
 
 from dgdr_retune.planner._configuration import Configuration
+from dgdr_retune.planner._errors import OutputError
 from dgdr_retune.planner._results import write_results
-from dgdr_retune.replay import BuiltInEngine, DynamoEngine, ReplayEngine, ReplayError, Trace, load_trace
+from dgdr_retune.replay import (
+    BuiltInEngine,
+    DynamoEngine,
+    ReplayEngine,
+    ReplayError,
+    RequestTimes,
+    RouterParameters,
+    Trace,
+    load_trace,
+)
 from dgdr_retune.report import RetuneRecord
 from dgdr_retune.sweep import (
     Demands,
@@ -21,6 +32,9 @@ from dgdr_retune.sweep import (
     run_sweep,
 )
 from dgdr_retune.windows import Cut, CutRequest, Place, Window, WindowError, cut_in_child, newest_window
+
+REPORT_SECONDS = 30
+"""For each of the two replays that the report shows latencies of; they come after the sweep's budget."""
 
 ENGINES: dict[str, type[ReplayEngine]] = {"built-in": BuiltInEngine, "dynamo": DynamoEngine}
 
@@ -78,9 +92,14 @@ async def cut_window(configuration: Configuration, window: Window) -> Cut:
 
     Raises:
         WindowError: why there is no window.
+        OutputError: the directory of windows cannot be made.
     """
     recording = configuration.recording
-    recording.windows.mkdir(parents=True, exist_ok=True)
+    try:
+        recording.windows.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{recording.windows}: {error.strerror}; give another `recording.windows` directory"
+        raise OutputError(message) from error
     request = CutRequest(
         segments=Place(str(recording.segments)),
         windows=Place(str(recording.windows)),
@@ -89,6 +108,15 @@ async def cut_window(configuration: Configuration, window: Window) -> Cut:
         maximum_rows=recording.max_window_rows,
     )
     return await cut_in_child(request, deadline_s=recording.cut_budget_seconds)
+
+
+async def _times(executor: LocalExecutor, router: RouterParameters) -> RequestTimes | None:
+    """Latencies for the report; it does without them where a replay takes too long."""
+    try:
+        async with asyncio.timeout(REPORT_SECONDS):
+            return await executor.request_times(router, 0)
+    except TimeoutError:
+        return None
 
 
 @frozen
@@ -133,8 +161,8 @@ class _Run:
                 cut=cut,
                 trace=trace,
                 sweep=sweep,
-                baseline_times=await executor.request_times(baseline, 0),
-                best_times=await executor.request_times(best, 0) if best else None,
+                baseline_times=await _times(executor, baseline),
+                best_times=await _times(executor, best) if best else None,
             )
 
     def _without_sweep(self, failure: Failure | None, window: Window | None, cut: Cut | None) -> RetuneRecord:

@@ -17,20 +17,30 @@ DECISION, SWEEP, REPORT = "decision.json", "sweep.json.zst", "report.html"
 
 
 def write_results(directory: Path, record: RetuneRecord) -> None:
-    """Write all files; `decision.json` goes first and comes last, so that where it stands the others belong to it.
+    """Write all files and then put them in place; `decision.json` goes first and comes last.
+
+    So where a decision stands the others belong to it, and what cannot be written leaves the old files.
 
     Raises:
         OutputError: the directory cannot be made or written.
     """
-    report = render(build_page(record)).encode()
+    files = {REPORT: render(build_page(record)).encode(), DECISION: _json(_decision(record), indent=2)}
+    if record.sweep is not None:
+        files = {SWEEP: zstandard.compress(_json(sweep_document(record.sweep)), level=9), **files}
+    written: dict[str, Path] = {}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / DECISION).unlink(missing_ok=True)
-        (directory / SWEEP).unlink(missing_ok=True)
-        if record.sweep is not None:
-            _write(directory / SWEEP, zstandard.compress(_json(sweep_document(record.sweep)), level=9))
-        _write(directory / REPORT, report)
-        _write(directory / DECISION, _json(_decision(record), indent=2))
+        try:
+            for name, content in files.items():
+                written[name] = directory / f".{name}.{os.getpid()}.tmp"
+                _write(written[name], content)
+            (directory / DECISION).unlink(missing_ok=True)
+            (directory / SWEEP).unlink(missing_ok=True)
+            for name, temporary in written.items():
+                temporary.replace(directory / name)
+        finally:
+            for temporary in written.values():
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         at = error.filename or directory
         raise OutputError(f"{at}: {error.strerror}; give another `output` directory or make room") from error
@@ -58,12 +68,7 @@ def _json(document: dict[str, Any], *, indent: int | None = None) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

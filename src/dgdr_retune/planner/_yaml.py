@@ -12,6 +12,8 @@ MAX_BYTES = 1 << 20  # a configuration of this project is a few KiB
 MAX_NODES = 100_000  # counted after aliases are expanded: a few aliases of aliases make billions
 MAX_DEPTH = 64
 
+_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null")}
+
 Location = tuple[str | int, ...]
 
 
@@ -77,7 +79,7 @@ def parse_yaml(text: bytes, *, source: str) -> Document:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigurationError(f"{source}:{line}: not YAML: {error.problem or error.context}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # of what a tag is put before
         raise ConfigurationError(f"{source}: not YAML: {error}") from error
     except RecursionError as error:
         raise ConfigurationError(f"{source}: nested too deeply; at most {MAX_DEPTH} levels") from error
@@ -99,6 +101,8 @@ def _check(source: str, node: yaml.Node, at: Location, lines: dict[Location, int
     if len(at) > MAX_DEPTH:
         _refuse(source, line, f"nested deeper than {MAX_DEPTH} levels")
     lines[at] = line
+    if isinstance(node, yaml.ScalarNode) and node.tag not in _SCALARS:
+        _refuse(source, line, f"the tag {node.tag!r} is not used here; write the plain value")
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _check(source, item, (*at, index), lines, budget)

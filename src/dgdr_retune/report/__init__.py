@@ -2,6 +2,6 @@
 
 from dgdr_retune.report._build import KNOBS, RetuneRecord, build_page
 from dgdr_retune.report._page import Page, Plot, Section, render
-from dgdr_retune.report._text import printable
+from dgdr_retune.report._text import printable, utc
 
-__all__ = ["KNOBS", "Page", "Plot", "RetuneRecord", "Section", "build_page", "printable", "render"]
+__all__ = ["KNOBS", "Page", "Plot", "RetuneRecord", "Section", "build_page", "printable", "render", "utc"]

@@ -1,7 +1,6 @@
 """What the page shows of one decision: the verdict, then everything it rests on."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import combinations
 from math import nan
 
@@ -12,7 +11,7 @@ from dgdr_retune import __version__
 from dgdr_retune.replay import RequestTimes, RouterParameters, Trace
 from dgdr_retune.report._page import Page, Plot, Section
 from dgdr_retune.report._plots import IntervalRow, arrivals, heat_map, intervals, knob_effect, latencies
-from dgdr_retune.report._text import printable
+from dgdr_retune.report._text import printable, utc
 from dgdr_retune.sweep import Decision, Grid, Standing, Sweep, rank
 from dgdr_retune.windows import Completeness, Counts, Cut, Window
 
@@ -206,8 +205,8 @@ def _window(window: Window, cut: Cut, trace: Trace | None) -> Section:
     ]
     return Section(
         title="The window",
-        explains=f"Requests that arrived from {_time(window.start_ms)} to {_time(window.end_ms)} and had ended by "
-        f"{_time(window.cutoff_ms)}. A gap is 10 s or more without an arrival at a frontend.",
+        explains=f"Requests that arrived from {utc(window.start_ms)} to {utc(window.end_ms)} and had ended by "
+        f"{utc(window.cutoff_ms)}. A gap is 10 s or more without an arrival at a frontend.",
         plots=plots,
         table=rows,
     )
@@ -257,7 +256,3 @@ def _short(standing: Standing) -> str:
     router = standing.candidate.router
     knobs = " / ".join(f"{getattr(router, knob):g}" for knob in KNOBS)
     return f"{knobs}  ({standing.replications})"
-
-
-def _time(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

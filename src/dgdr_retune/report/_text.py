@@ -1,5 +1,7 @@
 """Text from data, made safe to show: the one place that knows which characters deceive a terminal or a log."""
 
+from datetime import UTC, datetime
+
 MAX_LENGTH = 300
 
 
@@ -17,3 +19,11 @@ def printable(value: object, *, max_length: int = MAX_LENGTH) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def utc(unix_ms: int, *, timespec: str = "milliseconds") -> str:
+    """Unix milliseconds as ISO time, or the number itself where it is beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{unix_ms} ms"

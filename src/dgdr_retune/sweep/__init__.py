@@ -8,7 +8,7 @@ from dgdr_retune.sweep._grid import ChoicesSection, Grid, GridSection, RangeBoun
 from dgdr_retune.sweep._judgement import decide
 from dgdr_retune.sweep._local import LocalExecutor
 from dgdr_retune.sweep._objective import Objective, average_gpus
-from dgdr_retune.sweep._rules import Rules
+from dgdr_retune.sweep._rules import PROOF_REPLICATIONS, Rules
 from dgdr_retune.sweep._run import Progress, run_sweep
 from dgdr_retune.sweep._shards import (
     DEFAULT_CANDIDATE_SECONDS,
@@ -31,6 +31,7 @@ __all__ = [
     "DEFAULT_MAX_SHARDS",
     "DEFAULT_PARALLELISM",
     "DEFAULT_STARTUP_SECONDS",
+    "PROOF_REPLICATIONS",
     "SWEEP_SCHEMA",
     "Candidate",
     "CandidateResult",

@@ -135,7 +135,10 @@ class _Worker:
 
     @classmethod
     def start(cls) -> Self:
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise _WorkerDiedError(f"a worker process could not be started: {error}") from error
         ours.setblocking(False)
         with theirs:
             try:
