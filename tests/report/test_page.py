@@ -82,3 +82,21 @@ def test_equal_numbers_give_equal_plots() -> None:
     first = draw()
     assert first == draw()
     assert [re.search(r"<dc:date>|mathdefault", svg) for svg in first] == [None] * 5
+
+
+def test_a_page_over_its_size_is_shortened_and_says_so() -> None:
+    rows = [["x" * 50]] * 1000
+    large = Page(
+        name="n",
+        outcome="kept",
+        summary=[],
+        sections=[Section(title="t", explains="e", plots=[Plot(svg="<svg/>" * 2000, says="p")], table=rows)],
+        footer="",
+    )
+    whole = render(large)
+    assert whole.count("<tr>") == 1000
+    short = render(large, max_bytes=40_000)
+    assert len(short.encode()) <= 40_000
+    assert (short.count("<tr>"), short.count("<img")) == (21, 1)
+    assert "Shortened" in short
+    assert render(large, max_bytes=10_000).count("<img") == 0

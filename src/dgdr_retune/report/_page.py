@@ -3,13 +3,15 @@
 from base64 import b64encode
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dgdr_retune.report._text import printable
 
 MAX_BYTES = 2_000_000
+_FEW_ROWS = 21
+_LEFT_OUT = "Shortened to keep this page small; the other files have it all."
 
 
 @frozen
@@ -42,8 +44,20 @@ class Page:
     footer: str
 
 
-def render(page: Page) -> str:
-    """One HTML document without scripts or outside references; SVGs stand in it as images, which run nothing."""
+def render(page: Page, *, max_bytes: int = MAX_BYTES) -> str:
+    """One HTML document without scripts or outside references; SVGs stand in it as images, which run nothing.
+
+    A page over `max_bytes` is shown with short tables, and if that is not enough without plots; it says so.
+    """
+    shorter = [evolve(each, table=each.table[:_FEW_ROWS], note=f"{each.note} {_LEFT_OUT}") for each in page.sections]
+    for sections in (page.sections, shorter, [evolve(each, plots=()) for each in shorter]):
+        html = _html(evolve(page, sections=sections))
+        if len(html.encode()) <= max_bytes:
+            break
+    return html
+
+
+def _html(page: Page) -> str:
     environment = Environment(
         loader=PackageLoader("dgdr_retune.report", ""),
         autoescape=True,
