@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -32,6 +33,11 @@ NEEDS = {
 def recorded() -> Path:
     """The recorded segments: one directory per frontend."""
     return TESTS / "data" / "recorded"
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs in its background with SIGINT ignored, and every child would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
