@@ -1,0 +1,1 @@
+"""The Kubernetes API as this project uses it: transport, cached watches, work queue, events, leader election."""

@@ -1,0 +1,1 @@
+"""The operator: leader election around the controllers, the webhook, health and metrics."""

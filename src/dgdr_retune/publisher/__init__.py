@@ -1,0 +1,1 @@
+"""The container that projects a sweeper's snapshots into Candidates and the Run's status."""

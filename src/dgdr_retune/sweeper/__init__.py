@@ -1,0 +1,1 @@
+"""The container that evaluates a Run: reads its input, replays, writes snapshots."""
