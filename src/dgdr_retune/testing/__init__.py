@@ -14,6 +14,7 @@ from dgdr_retune.testing._requests import Request, Response
 from dgdr_retune.testing._resources import Resource
 from dgdr_retune.testing._schema import UnsupportedSchemaError
 from dgdr_retune.testing._server import SimulatedApiServer
+from dgdr_retune.testing._virtual_loop import VirtualLoop, VirtualProcess, VirtualTimeError
 from dgdr_retune.testing._watch import Watch
 
 __all__ = [
@@ -26,6 +27,9 @@ __all__ = [
     "Review",
     "SimulatedApiServer",
     "UnsupportedSchemaError",
+    "VirtualLoop",
+    "VirtualProcess",
+    "VirtualTimeError",
     "Watch",
     "serve",
     "transport",
