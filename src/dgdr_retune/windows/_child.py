@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import socket
+import subprocess
 import sys
 from contextlib import suppress
 from typing import Final
@@ -15,6 +17,7 @@ from dgdr_retune.windows._errors import CutError, Failure
 from dgdr_retune.windows._request import CutRequest
 
 MODULE: Final = "dgdr_retune.windows._child_main"
+MAX_READ: Final = 1 << 16
 
 
 @frozen
@@ -44,32 +47,49 @@ async def cut_in_child(request: CutRequest, *, deadline_s: float) -> Cut:
         WindowCorruptError: as `cut`.
         UnsafePathError: as `cut`.
     """
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", MODULE),  # -P: nothing from the working directory
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(deadline_s):
-            output, _ = await child.communicate(msgspec.json.encode(Order(os.getpid(), request)))
-    except TimeoutError:
-        message = f"the window was not cut within {deadline_s:g} s: allow more, or shorten the interval"
-        raise CutError("cut_deadline", message) from None
-    finally:
-        if child.returncode is None:
+    # Not asyncio's own subprocesses: one whose start is cancelled may wait for ever.
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        child = subprocess.Popen(  # noqa: S603, ASYNC220 -- this interpreter; starting it takes asyncio as long
+            [sys.executable, "-P", "-m", MODULE],  # -P: nothing from the working directory
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
+            stdin=theirs,
+            stdout=theirs,
+            start_new_session=True,
+        )
+        theirs.close()
+        try:
+            async with asyncio.timeout(deadline_s):
+                output = await _asked(ours, msgspec.json.encode(Order(os.getpid(), request)))
+        except TimeoutError:
+            message = f"the window was not cut within {deadline_s:g} s: allow more, or shorten the interval"
+            raise CutError("cut_deadline", message) from None
+        finally:
             with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            await child.wait()
-    return _cut(output, child.returncode)
+                os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the group is still its own
+            returncode = child.wait()
+    return _cut(output, returncode)
 
 
-def _cut(output: bytes, returncode: int | None) -> Cut:
-    if returncode != 0:
+async def _asked(child: socket.socket, order: bytes) -> bytes:
+    """All that the child answers, which is nothing if it died."""
+    loop = asyncio.get_running_loop()
+    answer = bytearray()
+    with suppress(ConnectionError):
+        await loop.sock_sendall(child, order)
+        child.shutdown(socket.SHUT_WR)
+        while part := await loop.sock_recv(child, MAX_READ):
+            answer += part
+    return bytes(answer)
+
+
+def _cut(output: bytes, returncode: int) -> Cut:
+    try:
+        answer = msgspec.json.decode(output, type=Answer)
+    except msgspec.DecodeError:
         message = f"the cutting process ended with {returncode}: see its output; -9 may be a lack of memory"
-        raise CutError("cut_died", message)
-    answer = msgspec.json.decode(output, type=Answer)
+        raise CutError("cut_died", message) from None
     if answer.failure is not None:
         raise answer.failure.to_error()
     if answer.cut is None:
