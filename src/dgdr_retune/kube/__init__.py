@@ -1,1 +1,60 @@
 """The Kubernetes API as this project uses it: transport, cached watches, work queue, events, leader election."""
+
+from dgdr_retune.kube._api import Api, Listing, Propagation
+from dgdr_retune.kube._calls import Observe
+from dgdr_retune.kube._errors import (
+    AlreadyExistsError,
+    Cause,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    KubeError,
+    MaybeAppliedError,
+    NotFoundError,
+    NotSentError,
+    RefusedError,
+)
+from dgdr_retune.kube._resource import (
+    CLAIMS,
+    EVENTS,
+    JOBS,
+    LEASES,
+    PODS,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    Json,
+    Resource,
+)
+from dgdr_retune.kube._wire import Answer, Call, Stream, Transport
+
+__all__ = [
+    "CLAIMS",
+    "EVENTS",
+    "JOBS",
+    "LEASES",
+    "PODS",
+    "ROLE_BINDINGS",
+    "SERVICE_ACCOUNTS",
+    "AlreadyExistsError",
+    "Answer",
+    "Api",
+    "Call",
+    "Cause",
+    "ConflictError",
+    "ForbiddenError",
+    "GoneError",
+    "InvalidError",
+    "Json",
+    "KubeError",
+    "Listing",
+    "MaybeAppliedError",
+    "NotFoundError",
+    "NotSentError",
+    "Observe",
+    "Propagation",
+    "RefusedError",
+    "Resource",
+    "Stream",
+    "Transport",
+]

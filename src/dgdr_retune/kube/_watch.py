@@ -1,0 +1,49 @@
+"""The events of one watch, read off a stream."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from dgdr_retune.kube._calls import Calls
+from dgdr_retune.kube._errors import MaybeAppliedError, refusal_of
+from dgdr_retune.kube._lines import lines
+from dgdr_retune.kube._resource import Json, Resource
+from dgdr_retune.kube._wire import Call
+
+CHANGES: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+
+
+async def watch_events(
+    calls: Calls, resource: Resource, call: Call, inactivity_s: float
+) -> AsyncGenerator[dict[str, Json]]:
+    """What :meth:`Api.watch` gives and raises."""
+    async with calls.stream("watch", resource, call) as stream, aclosing(lines(stream.chunks())) as whole:
+        while True:
+            try:
+                async with asyncio.timeout(inactivity_s):
+                    line = await anext(whole, None)
+            except TimeoutError as error:
+                message = f"the watch of {resource.plural} was silent for {inactivity_s:g} s"
+                raise MaybeAppliedError(message, reason="Silent") from error
+            if line is None:
+                return
+            if line.strip():
+                yield _event(line)
+
+
+def _event(line: bytes) -> dict[str, Json]:
+    """The event in one line; one that says the watch is over is raised."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise MaybeAppliedError(f"an event is not readable as JSON: {error}", reason="Malformed") from error
+    match event:
+        case {"type": "ERROR", "object": {"kind": "Status"} as said}:
+            raise refusal_of(said, 500)
+        case {"type": str(kind), "object": {"metadata": {"resourceVersion": str()}} as found} if (
+            kind in CHANGES and found.get("kind") != "Status"
+        ):
+            return dict(event)
+    raise MaybeAppliedError(f"not an event of a watch: {line[:200]!r}", reason="Malformed")
