@@ -4,6 +4,8 @@
     server.install(custom_resource_definition(REQUEST))
     client = httpx.AsyncClient(base_url="http://simulated", transport=transport(server))
 
+For this project's own client, on any event loop: ``Api(SimulatedTransport(server), …)``.
+
 Or, for a client that wants a socket: ``async with serve(server) as url: …``.
 """
 
@@ -14,6 +16,7 @@ from dgdr_retune.testing._requests import Request, Response
 from dgdr_retune.testing._resources import Resource
 from dgdr_retune.testing._schema import UnsupportedSchemaError
 from dgdr_retune.testing._server import SimulatedApiServer
+from dgdr_retune.testing._transport import SimulatedTransport
 from dgdr_retune.testing._virtual_loop import VirtualLoop, VirtualProcess, VirtualTimeError
 from dgdr_retune.testing._watch import Watch
 
@@ -26,6 +29,7 @@ __all__ = [
     "Response",
     "Review",
     "SimulatedApiServer",
+    "SimulatedTransport",
     "UnsupportedSchemaError",
     "VirtualLoop",
     "VirtualProcess",

@@ -1,21 +1,17 @@
 """HTTP in front of the simulated API server: a transport for httpx in the same process, and a server on loopback."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+from contextlib import aclosing, asynccontextmanager
 
 import httpx
 from aiohttp import web
 
 from dgdr_retune.testing._discovery import discover
 from dgdr_retune.testing._errors import ApiError
+from dgdr_retune.testing._follow import follow
 from dgdr_retune.testing._json import encode
 from dgdr_retune.testing._requests import MAX_BODY_BYTES, Request, Response
 from dgdr_retune.testing._server import SimulatedApiServer
-
-BOOKMARK_EVERY_S: Final = 60.0
-DEFAULT_WATCH_S: Final = 1800.0
 
 
 def answer(server: SimulatedApiServer, request: Request) -> Response:
@@ -41,7 +37,7 @@ def transport(server: SimulatedApiServer) -> httpx.MockTransport:
         try:
             if not request.asks_for_watch or not server.is_watch(request):
                 response = answer(server, request)
-                return httpx.Response(response.code, headers=_headers(response), content=encode(response.body))
+                return httpx.Response(response.code, headers=warning_headers(response), content=encode(response.body))
             events = server.watch(request).take()
         except ApiError as error:
             return httpx.Response(error.code, json=error.status())
@@ -91,7 +87,7 @@ async def _handle(server: SimulatedApiServer, sent: web.Request) -> web.StreamRe
     return web.Response(
         status=response.code,
         body=encode(response.body),
-        headers=_headers(response),
+        headers=warning_headers(response),
         content_type="application/json",
     )
 
@@ -100,31 +96,13 @@ async def _stream(server: SimulatedApiServer, sent: web.Request, request: Reques
     watch = server.watch(request)
     stream = web.StreamResponse(headers={"Content-Type": "application/json"})
     await stream.prepare(sent)
-    wants_bookmarks = request.flag("allowWatchBookmarks")
-    written = asyncio.Event()
-    server.store.listen(written.set)
-    try:
-        async with asyncio.timeout(float(request.query.get("timeoutSeconds") or DEFAULT_WATCH_S)):
-            while True:
-                written.clear()
-                for event in watch.take():
-                    await stream.write(encode(event) + b"\n")
-                if watch.over:
-                    return stream
-                try:
-                    async with asyncio.timeout(BOOKMARK_EVERY_S):
-                        await written.wait()
-                except TimeoutError:
-                    if wants_bookmarks:
-                        await stream.write(encode(watch.bookmark()) + b"\n")
-    except TimeoutError:
-        if wants_bookmarks:
-            await stream.write(encode(watch.bookmark()) + b"\n")
-    finally:
-        server.store.unlisten(written.set)
+    async with aclosing(follow(server.store, watch, request)) as lines:
+        async for line in lines:
+            await stream.write(line)
     return stream
 
 
-def _headers(response: Response) -> list[tuple[str, str]]:
+def warning_headers(response: Response) -> list[tuple[str, str]]:
+    """The headers that carry the warnings of an answer, one each."""
     escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in response.warnings)
     return [("Warning", f'299 - "{text}"') for text in escaped]
