@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from dgdr_retune.api import COMPLETED, Condition, RunReason
+from dgdr_retune.api import COMPLETED, Condition, RunReason, run_name
 
 Json = Any
 
@@ -143,6 +143,19 @@ class RequestState:
     recent_runs: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
+    @property
+    def next_run(self) -> str:
+        """The name of the Run of its generation."""
+        return run_name(self.ref.name, self.generation)
+
+    def made(self, run: RunState) -> bool:
+        """Whether the Run is one of ours, made for a generation of this Request: nobody else's is touched."""
+        return (
+            run.request_uid == self.ref.uid
+            and run.generation > 0
+            and run.ref.name == run_name(self.ref.name, run.generation)
+        )
+
 
 @frozen(kw_only=True)
 class ClaimState:
@@ -263,6 +276,19 @@ class Access:
     binding: bool = False
 
 
+@frozen
+class Refusal:
+    """The server answered Invalid to a create: the same again would have the same answer.
+
+    Attributes:
+        body: what was sent.
+        message: what the server said.
+    """
+
+    body: Mapping[str, Json] = field(repr=False)
+    message: str
+
+
 @frozen(kw_only=True)
 class RequestObservation:
     """What the Request controller decides on.
@@ -271,14 +297,13 @@ class RequestObservation:
         request: None if it is gone.
         runs: every Run that this Request controls, by UID, and those under the two names of `Read.RUNS`, whoever owns
             them; each once.
-        refused: what the server said when it refused, as Invalid, to create the Run of this generation in the step
-            before; empty if it did not.
+        refused: the create that the step before tried in vain.
         fresh: what was read from the server in this pass: `REQUEST`, `RUNS`.
     """
 
     request: RequestState | None
     runs: tuple[RunState, ...] = ()
-    refused: str = ""
+    refused: Refusal | None = None
     fresh: frozenset[Read] = frozenset()
 
 
@@ -295,8 +320,7 @@ class RunObservation:
         jobs_ahead: what stands before this Run in its namespace: unfinished Jobs of other Runs, and open Runs that were
             created earlier (by creation time, then name), have no Job yet and whose claim, if any, is in the cache.
         access: None if it was not read.
-        refused: what the server (or `JobError`) said when it refused, as Invalid, to create the Job in the step before;
-            empty if it did not.
+        refused: the create that the step before tried in vain.
         fresh: what was read from the server in this pass: `REQUEST`, `RUN`, `CLAIM`, `JOBS`, `PODS`, `ACCESS`.
     """
 
@@ -307,7 +331,7 @@ class RunObservation:
     pods: tuple[PodState, ...] = ()
     jobs_ahead: int = 0
     access: Access | None = None
-    refused: str = ""
+    refused: Refusal | None = None
     fresh: frozenset[Read] = frozenset()
 
 
