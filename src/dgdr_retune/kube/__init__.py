@@ -1,6 +1,7 @@
 """The Kubernetes API as this project uses it: transport, cached watches, work queue, events, leader election."""
 
 from dgdr_retune.kube._api import Api, Listing, Propagation
+from dgdr_retune.kube._backoff import Backoff
 from dgdr_retune.kube._calls import Observe
 from dgdr_retune.kube._errors import (
     AlreadyExistsError,
@@ -15,6 +16,7 @@ from dgdr_retune.kube._errors import (
     NotSentError,
     RefusedError,
 )
+from dgdr_retune.kube._queue import WorkQueue
 from dgdr_retune.kube._resource import (
     CLAIMS,
     EVENTS,
@@ -39,6 +41,7 @@ __all__ = [
     "AlreadyExistsError",
     "Answer",
     "Api",
+    "Backoff",
     "Call",
     "Cause",
     "ConflictError",
@@ -57,4 +60,5 @@ __all__ = [
     "Resource",
     "Stream",
     "Transport",
+    "WorkQueue",
 ]
