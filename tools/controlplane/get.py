@@ -1,16 +1,18 @@
-"""Print the directory that holds etcd, kube-apiserver and kubectl, after getting there what is missing.
+"""Print the directory that holds the programs of a Kubernetes, after getting there what is missing.
 
-    python tools/controlplane/get.py
+    python tools/controlplane/get.py           # etcd, kube-apiserver, kubectl
+    python tools/controlplane/get.py --node    # and what makes it run pods: controllers, scheduler, kubelet, containerd
 
 In this order: the directory named by KUBEBUILDER_ASSETS (the convention of envtest); the cache,
 ``$XDG_CACHE_HOME/dgdr-retune/controlplane``, one directory per recipe, every program checked against the SHA-256 noted
 when it was built; a build from the pinned Go modules with the machine's Go, or with the Go of PyPI. A build needs a
-network, about 2 GB of memory and 5 minutes of two cores, once; nothing needs root. Progress goes to the standard error
-output.
+network, about 2 GB of memory and 5 minutes of two cores (8 with ``--node``), once; nothing needs root. Progress goes to
+the standard error output.
 
 Exit status: 0, and the directory on the standard output; 1, and on the standard error output what to do.
 """
 
+import argparse
 import fcntl
 import hashlib
 import json
@@ -25,10 +27,11 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-RECIPE = ("programs.toml", "go.mod", "go.sum")
+RECIPE = ("programs.toml", "go.mod", "go.sum", "pause/main.go", "containerd/go.mod", "containerd/go.sum")
 CHECKSUMS = "checksums.json"
 REPORT_EVERY_S = 10.0
 
@@ -99,8 +102,8 @@ def find_go(oldest: str, wheel: str, directory: Path) -> str:
     on_path = shutil.which("go")
     if on_path:
         shown = subprocess.run([on_path, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
-        version = re.match(r"go(\d+)\.(\d+)", shown)
-        if version and tuple(map(int, version.groups())) >= tuple(map(int, oldest.split("."))):
+        version = re.match(r"go(\d+)\.(\d+)(?:\.(\d+))?", shown)
+        if version and tuple(int(each or 0) for each in version.groups()) >= tuple(map(int, oldest.split("."))):
             return on_path
         say(f"{on_path} is {shown.strip() or 'not usable'}, older than {oldest}")
     target = directory.parent / wheel.replace("==", "-")
@@ -121,7 +124,17 @@ def collect(stream: Iterable[str] | None, lines: list[str]) -> None:
     lines.extend(line.rstrip() for line in stream or ())
 
 
-def build(name: str, package: str, version: str, go: str, directory: Path) -> None:
+@dataclass(frozen=True)
+class Program:
+    """One program of ``programs.toml``; ``module`` is the directory of the go.mod that pins it."""
+
+    package: str
+    module: str = "."
+    tags: tuple[str, ...] = ()
+    node: bool = False
+
+
+def build(name: str, program: Program, version: str, go: str, directory: Path) -> None:
     """Build one program into the cache and note its checksum; a build that is cut short leaves nothing."""
     major, minor, _ = version.split(".")
     stamp = "k8s.io/component-base/version"
@@ -130,13 +143,15 @@ def build(name: str, package: str, version: str, go: str, directory: Path) -> No
         f"-X k8s.io/client-go/pkg/version.gitVersion=v{version}"
     )
     unfinished = directory / f".{name}.unfinished"
-    command = [go, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", str(unfinished), package]
+    command = [go, "build", "-v", "-trimpath", "-buildvcs=false", "-tags", ",".join(program.tags), "-ldflags", flags]
+    command += ["-o", str(unfinished), program.package]
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": ""}
     say(f"building {name} (the first build takes minutes)")
     started = time.monotonic()
     lines: list[str] = []
     try:
-        with subprocess.Popen(command, cwd=HERE, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        where = HERE / program.module
+        with subprocess.Popen(command, cwd=where, env=environment, stderr=subprocess.PIPE, text=True) as process:
             reader = threading.Thread(target=collect, args=(process.stderr, lines), daemon=True)
             reader.start()
             while reader.is_alive():
@@ -159,10 +174,11 @@ def build(name: str, package: str, version: str, go: str, directory: Path) -> No
     say(f"  {name}: done after {time.monotonic() - started:.0f} s, sha256 {noted[name]}")
 
 
-def get() -> Path:
-    """The directory with every program of ``programs.toml``."""
+def get(*, node: bool) -> Path:
+    """The directory with the programs of ``programs.toml``: with those of a node, or without."""
     recipe = tomllib.loads((HERE / RECIPE[0]).read_text())
-    programs = recipe["programs"]
+    listed = {name: Program(**fields) for name, fields in recipe["programs"].items()}
+    programs = {name: program for name, program in listed.items() if node or not program.node}
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets:
         return given(Path(assets), list(programs))
@@ -173,14 +189,16 @@ def get() -> Path:
         if missing:
             go = find_go(recipe["go"], recipe["go_wheel"], directory)
             for name in missing:
-                build(name, programs[name]["package"], recipe["kubernetes"], go, directory)
+                build(name, programs[name], recipe["kubernetes"], go, directory)
     return directory
 
 
 def main() -> int:
     """Run the command."""
+    parser = argparse.ArgumentParser(description="Print the directory that holds the programs of a Kubernetes.")
+    parser.add_argument("--node", action="store_true", help="also the programs that make it run pods")
     try:
-        print(get())
+        print(get(node=parser.parse_args().node))
     except GetError as error:
         say(f"error: {error}")
         return 1
