@@ -1,5 +1,7 @@
 """How an object is deleted: the options of the request, and what they leave for the garbage collector."""
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
@@ -18,14 +20,16 @@ class Deletion:
     Attributes:
         policy: what happens to dependents: Background, Foreground, Orphan, or empty for the kind's own.
         preconditions: the `uid` and the `resourceVersion` that the object must have.
+        grace_s: how long a pod may take to end; None for what the pod says.
     """
 
     policy: str
     preconditions: dict[str, str]
+    grace_s: int | None = None
 
 
-def read_deletion(body: bytes, policy: str) -> Deletion:
-    """The options in a request's body, and the policy of its query.
+def read_deletion(body: bytes, query: Mapping[str, str]) -> Deletion:
+    """The options in a request's body and in its query.
 
     Raises:
         ApiError: 400 for a body that cannot be read, 422 for an unknown policy.
@@ -34,11 +38,14 @@ def read_deletion(body: bytes, policy: str) -> Deletion:
     preconditions = (options.get("preconditions") or {}) if isinstance(options, dict) else None
     if not isinstance(preconditions, dict) or not all(isinstance(value, str) for value in preconditions.values()):
         raise bad_request("the body is no DeleteOptions")
-    policy = options.get("propagationPolicy") or policy
+    grace_s = options.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    if grace_s is not None and not re.fullmatch(r"\d+", str(grace_s)):
+        raise bad_request("gracePeriodSeconds is no number of seconds")
+    policy = options.get("propagationPolicy") or query.get("propagationPolicy", "")
     if policy not in ("", "Background", "Foreground", "Orphan"):
         message = f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"'
         raise invalid_options("DeleteOptions", Cause("propagationPolicy", "FieldValueNotSupported", message))
-    return Deletion(policy, preconditions)
+    return Deletion(policy, preconditions, None if grace_s is None else int(grace_s))
 
 
 def deletion_finalizers(present: list[str], policy: str, default: str) -> list[str]:

@@ -9,7 +9,7 @@ from dgdr_retune.testing._go import shown
 from dgdr_retune.testing._json import Json, copied, decode, same
 from dgdr_retune.testing._metadata import OWNED_BY_THE_SERVER, formed, metadata_faults
 from dgdr_retune.testing._requests import FieldValidation, Target
-from dgdr_retune.testing._resources import Resource
+from dgdr_retune.testing._resources import NAMESPACES, Resource
 from dgdr_retune.testing._rules import rule_faults
 from dgdr_retune.testing._schema import drop_nulls, fill_defaults, prune
 from dgdr_retune.testing._validation import Correlation, item_faults, schema_faults
@@ -86,7 +86,11 @@ def prepare_update(new: dict[str, Json], old: dict[str, Json], target: Target) -
     if target.subresource == "status":
         kept = {name: item for name, item in old.items() if name != "status"}
         return kept | ({"status": new["status"]} if "status" in new else {})
+    if target.subresource == "finalize":
+        return {**old, "spec": new["spec"]}
     result = {**new, "metadata": metadata}
+    if resource is NAMESPACES:
+        result["spec"] = old["spec"]
     if resource.has_status:
         result.pop("status", None)
         result |= {"status": old["status"]} if "status" in old else {}

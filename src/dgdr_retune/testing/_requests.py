@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from dgdr_retune.testing._errors import ApiError, Cause, invalid_options
 from dgdr_retune.testing._json import Json
-from dgdr_retune.testing._resources import Resource
+from dgdr_retune.testing._resources import NAMESPACES, Resource
 from dgdr_retune.testing._store import Key
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
@@ -119,8 +119,8 @@ def find_target(resources: Iterable[Resource], path: str) -> Target:
     served = {each.plural: each for each in resources if (each.group, each.version) == (group, version)}
     namespace = ""
     match rest:
-        case ["namespaces", namespace, plural, *rest] if plural in served:
-            resource = served[plural]
+        case ["namespaces", place, plural, *rest] if plural in served:
+            resource, namespace = served[plural], place
             if not resource.namespaced:
                 raise _nothing_there()
         case [plural, *rest] if plural in served:
@@ -134,9 +134,15 @@ def find_target(resources: Iterable[Resource], path: str) -> Target:
             return Target(resource, namespace)
         case [name]:
             return Target(resource, namespace, name)
-        case [name, "status"] if resource.has_status:
-            return Target(resource, namespace, name, "status")
+        case [name, part] if part in _parts(resource):
+            return Target(resource, namespace, name, part)
     raise _nothing_there()
+
+
+def _parts(resource: Resource) -> tuple[str, ...]:
+    """Its subresources."""
+    status = ("status",) if resource.has_status else ()
+    return (*status, "finalize") if resource is NAMESPACES else status
 
 
 def _nothing_there() -> ApiError:

@@ -10,10 +10,11 @@ from dgdr_retune.testing._json import Json, copied, stored
 from dgdr_retune.testing._judgement import invalid, judge, prepare_update, read_body, reported, shaped
 from dgdr_retune.testing._lists import list_objects, open_watch, scope_of
 from dgdr_retune.testing._metadata import changed_metadata_faults
+from dgdr_retune.testing._own_kinds import Grace, grace, may_go
 from dgdr_retune.testing._patches import apply_patch
 from dgdr_retune.testing._preconditions import check_deletion, check_place, check_revision, check_uid
 from dgdr_retune.testing._requests import MAX_BODY_BYTES, Request, Response, Target, already_exists, find_target
-from dgdr_retune.testing._resources import DEFINITIONS, Resource, read_definition
+from dgdr_retune.testing._resources import DEFINITIONS, NAMESPACES, Resource, read_definition
 from dgdr_retune.testing._schema import UnsupportedSchemaError
 from dgdr_retune.testing._storage import Storage
 from dgdr_retune.testing._store import Store
@@ -173,15 +174,15 @@ class SimulatedApiServer:
         warnings += self._validated("UPDATE", new, old, target)
         if request.dry_run:
             return Response(200, stored(new), tuple(warnings))
-        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
+        if new["metadata"].get("deletionTimestamp") and may_go(target.resource, new):
             return Response(200, copied(self._storage.remove(target)), tuple(warnings))
         return Response(200, copied(self._storage.update(target, new)), tuple(warnings))
 
     def _delete(self, target: Target, request: Request) -> Response:
-        return self._deleted(target, read_deletion(request.body, request.query.get("propagationPolicy", "")), request)
+        return self._deleted(target, read_deletion(request.body, request.query), request)
 
     def _delete_all(self, target: Target, request: Request) -> Response:
-        deletion = read_deletion(request.body, request.query.get("propagationPolicy", ""))
+        deletion = read_deletion(request.body, request.query)
         scope = self._scope(target, request)
         listed = list_objects(self.store, scope, target, request)
         for key, value in list(self.store.items(target.resource.key, target.namespace)):
@@ -195,8 +196,9 @@ class SimulatedApiServer:
         check_deletion(target, deletion.preconditions, metadata)
         self._validated("DELETE", None, old, target)
         finalizers = deletion_finalizers(metadata.get("finalizers", []), deletion.policy, target.resource.propagation)
-        if finalizers:
-            going = self._going(target, old, finalizers)
+        left = grace(target.resource, old, deletion.grace_s)
+        if finalizers or not left.at_once:
+            going = self._going(target, old, finalizers, left)
             return Response(200, copied(going if request.dry_run else self._storage.update(target, going)))
         if not request.dry_run:
             self._storage.remove(target)
@@ -205,14 +207,19 @@ class SimulatedApiServer:
         status = {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "details": details}
         return Response(200, status)
 
-    def _going(self, target: Target, old: dict[str, Json], finalizers: list[str]) -> dict[str, Json]:
-        """The object, marked for deletion once its finalizers are gone."""
+    def _going(self, target: Target, old: dict[str, Json], finalizers: list[str], left: Grace) -> dict[str, Json]:
+        """The object, marked for deletion: it goes once its finalizers and its time are gone."""
         metadata = {**old["metadata"], "finalizers": finalizers}
-        if "deletionTimestamp" not in metadata:
-            metadata |= {"deletionTimestamp": self._storage.timestamp(), "deletionGracePeriodSeconds": 0}
-            if target.resource.has_generation:
-                metadata["generation"] = metadata.get("generation", 0) + 1
-        return {**old, "metadata": metadata}
+        if not finalizers:
+            metadata.pop("finalizers")
+        is_new = "deletionTimestamp" not in metadata
+        if is_new and target.resource.has_generation:
+            metadata["generation"] = metadata.get("generation", 0) + 1
+        if is_new or left.seconds < metadata["deletionGracePeriodSeconds"]:
+            due = self._storage.timestamp(after_s=left.seconds)
+            metadata |= {"deletionTimestamp": due, "deletionGracePeriodSeconds": left.seconds}
+        going = {**old, "metadata": metadata}
+        return {**going, "status": {"phase": "Terminating"}} if target.resource is NAMESPACES else going
 
     def _mutated(self, operation: Operation, new: Json, old: Json, target: Target) -> dict[str, Json]:
         for each in self._admission:

@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dgdr_retune.testing._errors import ApiError
 from dgdr_retune.testing._json import Json, same, stored
 from dgdr_retune.testing._judgement import shaped
+from dgdr_retune.testing._own_kinds import prepared
 from dgdr_retune.testing._requests import Target, not_found
 from dgdr_retune.testing._resources import BUILT_IN, DEFINITIONS, NAMESPACES, Resource, read_definition
 from dgdr_retune.testing._store import Key, Store
@@ -29,7 +30,7 @@ class Storage:
         self._resources = {each.key: each for each in BUILT_IN}
         self._made = 0
         for name in ("default", "kube-system"):
-            self.create(Target(NAMESPACES, name=name), {"metadata": {"name": name}, "status": {"phase": "Active"}})
+            self.create(Target(NAMESPACES, name=name), {"metadata": {"name": name}})
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -65,7 +66,7 @@ class Storage:
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(name, None)
         made = {**value, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-        return dict(stored(made))
+        return dict(stored(prepared(resource, made)))
 
     def create(self, target: Target, value: dict[str, Json]) -> Json:
         """Store a new object."""
@@ -105,9 +106,9 @@ class Storage:
             message = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise ApiError(403, "Forbidden", message)
 
-    def timestamp(self) -> str:
-        """Now, as metadata has it."""
-        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def timestamp(self, after_s: int = 0) -> str:
+        """Now, or some seconds later, as metadata has it."""
+        return (self._now().astimezone(UTC) + timedelta(seconds=after_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def suffix(self) -> str:
         """The end of a generated name, another one on each call."""

@@ -56,8 +56,9 @@ class Store:
         """Store an object; it comes back with its new resource version."""
         self.revision += 1
         value = {**value, "metadata": {**value["metadata"], "resourceVersion": str(self.revision)}}
-        self._write(Write(self.revision, key, value, self._objects.get(key)))
+        old = self._objects.get(key)
         self._objects[key] = value
+        self._write(Write(self.revision, key, value, old))
         return value
 
     def delete(self, key: Key) -> Json:

@@ -13,7 +13,7 @@ from dgdr_retune.testing._errors import ApiError
 from dgdr_retune.testing._follow import follow
 from dgdr_retune.testing._http import answer, warning_headers
 from dgdr_retune.testing._json import encode
-from dgdr_retune.testing._requests import Request
+from dgdr_retune.testing._requests import Request, Response
 from dgdr_retune.testing._server import SimulatedApiServer
 
 _HEADERS: Final = {"content-type": "application/json"}
@@ -47,17 +47,15 @@ class SimulatedTransport:
     async def send(self, call: Call) -> Answer:
         """Answer a call; a watch is answered by :meth:`stream` alone."""
         await asyncio.sleep(0)
-        response = answer(self._server, _request(call))
+        response = answer(self._server, request_of(call))
         await asyncio.sleep(0)
-        warnings = ", ".join(text for _, text in warning_headers(response))
-        headers = {**_HEADERS, **({"warning": warnings} if warnings else {})}
-        return Answer(response.code, headers, encode(response.body))
+        return answer_of(response)
 
     @asynccontextmanager
     async def stream(self, call: Call) -> AsyncIterator[Stream]:
         """Open a watch; its lines follow the writes."""
         await asyncio.sleep(0)
-        request = _request(call)
+        request = request_of(call)
         try:
             if not self._server.is_watch(request):
                 message = f"{call.method} {call.path} is no watch: send it"
@@ -70,9 +68,17 @@ class SimulatedTransport:
             yield _Stream(200, lines)
 
 
+def request_of(call: Call) -> Request:
+    """A call as the server takes it."""
+    return Request(call.method, unquote(call.path), call.query, call.content_type, call.body)
+
+
+def answer_of(response: Response) -> Answer:
+    """What the server says, as it comes back."""
+    warnings = ", ".join(text for _, text in warning_headers(response))
+    headers = {**_HEADERS, **({"warning": warnings} if warnings else {})}
+    return Answer(response.code, headers, encode(response.body))
+
+
 async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
-
-
-def _request(call: Call) -> Request:
-    return Request(call.method, unquote(call.path), call.query, call.content_type, call.body)
