@@ -1,0 +1,133 @@
+"""Replaying the candidates of a grid: one after another, all replications of one before the next."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from math import isfinite
+
+from attrs import define, evolve, field, frozen
+
+from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace
+from dgdr_retune.sweep import Failure, Job, JobFailed, JobOutcome, LocalExecutor, MetricMissingError, Objective
+from dgdr_retune.sweeper._candidates import Candidate, Point, scored
+from dgdr_retune.sweeper._errors import NothingFeasibleError
+from dgdr_retune.sweeper._snapshot import Snapshot, SnapshotFile
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What is replayed, and what is kept of it.
+
+    Attributes:
+        points: the candidates; each is replayed as if it were alone.
+        scenario: what they share.
+        objective: what they are ranked by.
+        replications: of each.
+        parallelism: replays at once at most; no more than there are processors for.
+        timeout_s: seconds that one replay may take.
+        most: so many candidates are published.
+        interval_s: least seconds between two snapshots.
+    """
+
+    points: Sequence[Point]
+    scenario: Scenario
+    objective: Objective
+    replications: int
+    parallelism: int
+    timeout_s: float
+    most: int
+    interval_s: float
+
+
+async def evaluate(plan: Plan, engine: ReplayEngine, trace: Trace, file: SnapshotFile) -> Snapshot:
+    """Replay every candidate, and write what is known so far, but not the end.
+
+    Returns:
+        What is to be written at the end.
+
+    Errors: `NothingFeasibleError`: no candidate has a finite score.
+    """
+    processes = min(plan.parallelism, len(os.sched_getaffinity(0)))
+    record = _Record(plan, file)
+    jobs = [
+        Job(position, point.router, replication)
+        for position, point in enumerate(plan.points)
+        for replication in range(plan.replications)
+    ]
+    async with LocalExecutor(engine, trace, plan.scenario, processes, timeout_s=plan.timeout_s) as executor:
+        publishing = asyncio.create_task(record.publish())
+        try:
+            await executor.replay(jobs, record.add)
+        finally:
+            publishing.cancel()
+    return record.end(engine.name)
+
+
+@define
+class _Record:
+    """What the replays said so far."""
+
+    plan: Plan
+    file: SnapshotFile
+    outcomes: dict[int, list[JobOutcome]] = field(factory=dict)
+    candidates: list[Candidate] = field(factory=list)
+    failures: dict[int, Failure] = field(factory=dict)
+    changed: asyncio.Event = field(factory=asyncio.Event)
+
+    def add(self, outcome: JobOutcome) -> None:
+        position = outcome.job.candidate
+        outcomes = self.outcomes.setdefault(position, [])
+        outcomes.append(outcome)
+        if len(outcomes) == self.plan.replications:
+            self._close(position, sorted(self.outcomes.pop(position), key=lambda each: each.job.replication))
+            self.changed.set()
+
+    def _close(self, position: int, outcomes: list[JobOutcome]) -> None:
+        replications: list[Metrics] = []
+        for outcome in outcomes:
+            if isinstance(outcome, JobFailed):
+                self.failures[position] = outcome.failure
+                return
+            replications.append(outcome.metrics)
+        try:
+            self.candidates.append(scored(self.plan.points[position], replications, self.plan.objective))
+        except MetricMissingError as error:
+            self.failures[position] = Failure(error.reason, str(error))
+
+    def snapshot(self) -> Snapshot:
+        best = sorted(self.candidates, key=lambda candidate: candidate.rank)[: self.plan.most]
+        return Snapshot(evaluated=len(self.candidates) + len(self.failures), candidates=tuple(best))
+
+    async def publish(self) -> None:
+        """Write what has changed, at most every interval, beginning one interval after the first snapshot."""
+        while True:
+            await asyncio.sleep(self.plan.interval_s)
+            await self.changed.wait()
+            self.changed.clear()
+            try:
+                self.file.write(self.snapshot())
+            except OSError as error:
+                self.changed.set()
+                sys.stderr.write(f"the snapshot was not written, and will be again: {error}\n")
+                await asyncio.sleep(1.0)
+
+    def end(self, engine: str) -> Snapshot:
+        plan, snapshot = self.plan, self.snapshot()
+        if not any(isfinite(candidate.score) for candidate in self.candidates):
+            self.file.latest = snapshot
+            first = self._first_failure() or "no request of the trace was completed"
+            raise NothingFeasibleError(f"no feasible candidate found: {first}")
+        message = (
+            f"{len(self.candidates)} of {len(plan.points)} candidates evaluated on engine {engine},"
+            f" replications: {plan.replications}"
+        )
+        if self.failures:
+            message += f"; {len(self.failures)} failed, the first by {self._first_failure()}"
+        return evolve(snapshot, phase="Succeeded", message=message)
+
+    def _first_failure(self) -> str:
+        if not self.failures:
+            return ""
+        failure = self.failures[min(self.failures)]
+        return f"{failure.reason}: {failure.message}"
