@@ -2,6 +2,7 @@
 
 from dgdr_retune.kube._api import Api, Listing, Propagation
 from dgdr_retune.kube._backoff import Backoff
+from dgdr_retune.kube._cache import Cache, without_managed_fields
 from dgdr_retune.kube._calls import Observe
 from dgdr_retune.kube._errors import (
     AlreadyExistsError,
@@ -16,7 +17,9 @@ from dgdr_retune.kube._errors import (
     NotSentError,
     RefusedError,
 )
+from dgdr_retune.kube._login import ConfigurationError, InCluster, Kubeconfig
 from dgdr_retune.kube._queue import WorkQueue
+from dgdr_retune.kube._reflector import Reflector
 from dgdr_retune.kube._resource import (
     CLAIMS,
     EVENTS,
@@ -28,6 +31,7 @@ from dgdr_retune.kube._resource import (
     Json,
     Resource,
 )
+from dgdr_retune.kube._transport import HttpTransport, connect
 from dgdr_retune.kube._wire import Answer, Call, Stream, Transport
 
 __all__ = [
@@ -42,23 +46,31 @@ __all__ = [
     "Answer",
     "Api",
     "Backoff",
+    "Cache",
     "Call",
     "Cause",
+    "ConfigurationError",
     "ConflictError",
     "ForbiddenError",
     "GoneError",
+    "HttpTransport",
+    "InCluster",
     "InvalidError",
     "Json",
     "KubeError",
+    "Kubeconfig",
     "Listing",
     "MaybeAppliedError",
     "NotFoundError",
     "NotSentError",
     "Observe",
     "Propagation",
+    "Reflector",
     "RefusedError",
     "Resource",
     "Stream",
     "Transport",
     "WorkQueue",
+    "connect",
+    "without_managed_fields",
 ]

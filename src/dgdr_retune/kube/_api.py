@@ -11,7 +11,7 @@ from attrs import frozen
 from dgdr_retune.kube._backoff import Backoff
 from dgdr_retune.kube._calls import Calls, Observe
 from dgdr_retune.kube._errors import GoneError, MaybeAppliedError
-from dgdr_retune.kube._resource import Json, Resource
+from dgdr_retune.kube._resource import Json, Resource, is_stored
 from dgdr_retune.kube._watch import watch_events
 from dgdr_retune.kube._wire import Call, Transport
 
@@ -271,18 +271,14 @@ def _object(body: bytes) -> dict[str, Json]:
 
 def _page(body: bytes) -> dict[str, Json]:
     value = _parsed(body)
-    metadata, items = value.get("metadata"), value.get("items", ())
-    if (
-        not isinstance(metadata, dict)
-        or not metadata.get("resourceVersion")
-        or not str(value.get("kind")).endswith("List")
-    ):
-        raise MaybeAppliedError("the answer is no list", reason="Malformed")
-    if items is not None and not all(
-        isinstance(item, dict) and isinstance(item.get("metadata"), dict) for item in items
-    ):
-        raise MaybeAppliedError("the answer lists what is no object", reason="Malformed")
-    return value
+    match value:
+        case {"kind": str(kind), "metadata": {"resourceVersion": str(version)}} if (
+            kind.endswith("List") and version.isdecimal()
+        ):
+            items = value.setdefault("items", None) or ()
+            if isinstance(items, list | tuple) and all(map(is_stored, items)):
+                return value
+    raise MaybeAppliedError("the answer is no list", reason="Malformed")
 
 
 def _parsed(body: bytes) -> dict[str, Json]:

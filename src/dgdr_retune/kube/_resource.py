@@ -54,6 +54,16 @@ def _segment(text: str) -> str:
     return quote(text, safe=":")
 
 
+def is_stored(value: Json) -> bool:
+    """Whether a value is an object as a server stores it, and nothing (a Status, say) that is sent in place of one."""
+    if not isinstance(value, dict) or value.get("kind") == "Status":
+        return False
+    match value.get("metadata"):
+        case {"name": str(), "uid": str(), "resourceVersion": str(version)}:
+            return version.isdecimal()
+    return False
+
+
 CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS: Final = Resource("", "v1", "pods", "Pod")
 JOBS: Final = Resource("batch", "v1", "jobs", "Job")

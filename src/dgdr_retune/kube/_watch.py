@@ -4,15 +4,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final
 
 from dgdr_retune.kube._calls import Calls
 from dgdr_retune.kube._errors import MaybeAppliedError, refusal_of
 from dgdr_retune.kube._lines import lines
-from dgdr_retune.kube._resource import Json, Resource
+from dgdr_retune.kube._resource import Json, Resource, is_stored
 from dgdr_retune.kube._wire import Call
-
-CHANGES: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 
 async def watch_events(
@@ -42,8 +39,8 @@ def _event(line: bytes) -> dict[str, Json]:
     match event:
         case {"type": "ERROR", "object": {"kind": "Status"} as said}:
             raise refusal_of(said, 500)
-        case {"type": str(kind), "object": {"metadata": {"resourceVersion": str()}} as found} if (
-            kind in CHANGES and found.get("kind") != "Status"
-        ):
+        case {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}} if version.isdecimal():
+            return dict(event)
+        case {"type": "ADDED" | "MODIFIED" | "DELETED", "object": found} if is_stored(found):
             return dict(event)
     raise MaybeAppliedError(f"not an event of a watch: {line[:200]!r}", reason="Malformed")
