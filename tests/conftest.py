@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.fixture import cluster, namespace, node_programs
 from tests.controlplane.fixture import control_plane, programs
 
-__all__ = ["control_plane", "programs"]
+__all__ = ["cluster", "control_plane", "namespace", "node_programs", "programs"]
 
 TESTS = Path(__file__).parent
 

@@ -1,0 +1,68 @@
+"""The fixtures ``cluster`` and ``namespace``: one real cluster for a test session, a namespace for a test."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.cluster import Cluster, running
+from tests.cluster.namespace import Namespace
+from tools.cluster.image import write_project_image
+
+GET = Path(__file__).parents[2] / "tools" / "controlplane" / "get.py"
+DEBIAN = {  # a file of each package that the node takes from Debian
+    "runc": ("runc",),
+    "mmdebstrap": ("mmdebstrap",),
+    "iproute2": ("ip",),
+    "containernetworking-plugins": ("/usr/lib/cni/ptp", "/usr/lib/cni/host-local", "/usr/lib/cni/loopback"),
+}
+
+
+def _missing() -> list[str]:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return [name for name, files in DEBIAN.items() if not all(shutil.which(file, path=path) for file in files)]
+
+
+@pytest.fixture(scope="session")
+def node_programs(request: pytest.FixtureRequest) -> Path:
+    """The directory with every program of a cluster; a first build shows its progress."""
+    if sys.platform != "linux":
+        pytest.skip("a node that runs pods needs Linux")
+    if missing := _missing():
+        pytest.skip(f"a node that runs pods needs {', '.join(missing)}: apt-get install {' '.join(missing)}")
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        got = subprocess.run([sys.executable, str(GET), "--node"], stdout=subprocess.PIPE, text=True, check=False)
+    if got.returncode != 0:
+        pytest.fail(f"there is no cluster: `python tools/controlplane/{GET.name} --node` says why", pytrace=False)
+    return Path(got.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    node_programs: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A cluster with a Ready node that has the project's image; the logs of a session with a failure stay."""
+    directory = tmp_path_factory.mktemp("cluster")
+    archive = tmp_path_factory.mktemp("image") / "image.tar"
+    write_project_image(archive)
+    with running(node_programs, directory) as started:
+        started.import_image(archive)
+        archive.unlink()
+        yield started
+    if request.session.testsfailed:
+        capture = request.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            sys.stderr.write(f"\nlogs of the cluster: {directory / 'logs'}\n")
+        return
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]:
+    """A namespace of this test's own that enforces the restricted pod security standard."""
+    with Namespace.made(cluster, request.node.name, tmp_path) as made:
+        yield made
