@@ -33,8 +33,8 @@ def with_condition(
     reason: Reason,
     message: str,
     *,
-    generation: int,
     now: datetime,
+    generation: int | None = None,
 ) -> tuple[Condition, ...]:
     """The conditions with this one: equal to those that stand if it says what its predecessor says."""
     new = Condition(

@@ -215,13 +215,9 @@ class JobState:
 
     @property
     def result(self) -> JobEnd | None:
-        """How it ended by itself. The failure of a Job whose Pods were ended by its own deletion is no result.
-
-        Both times have whole seconds: in the same second the deletion counts as the cause.
-        """
-        if self.end is None or self.deleted_at is None or self.end.at < self.deleted_at:
-            return self.end
-        return None
+        """How it ended by itself: a Job whose Pods are ended by its own deletion fails, and that is no result."""
+        is_own = self.deleted_at is None or (self.end is not None and self.end.succeeded)
+        return self.end if is_own else None
 
 
 @frozen(kw_only=True)

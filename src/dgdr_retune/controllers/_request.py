@@ -96,7 +96,7 @@ def _conflict(run: RunState) -> Verdict:
     return (
         "False",
         RequestReason.RUN_NAME_CONFLICT,
-        f"run {run.ref.name} exists and was not made for this generation: it is left alone; delete it, or change the spec",
+        f"run {run.ref.name} exists and was not made for this generation: delete it, or change the specification",
     )
 
 
