@@ -4,6 +4,7 @@ from dgdr_retune.kube._api import Api, Listing, Propagation
 from dgdr_retune.kube._backoff import Backoff
 from dgdr_retune.kube._cache import Cache, without_managed_fields
 from dgdr_retune.kube._calls import Observe
+from dgdr_retune.kube._elector import Elector, FencedTransport, NotLeadingError
 from dgdr_retune.kube._errors import (
     AlreadyExistsError,
     Cause,
@@ -17,6 +18,7 @@ from dgdr_retune.kube._errors import (
     NotSentError,
     RefusedError,
 )
+from dgdr_retune.kube._lease import Term
 from dgdr_retune.kube._login import ConfigurationError, InCluster, Kubeconfig
 from dgdr_retune.kube._queue import WorkQueue
 from dgdr_retune.kube._reflector import Reflector
@@ -51,6 +53,8 @@ __all__ = [
     "Cause",
     "ConfigurationError",
     "ConflictError",
+    "Elector",
+    "FencedTransport",
     "ForbiddenError",
     "GoneError",
     "HttpTransport",
@@ -62,6 +66,7 @@ __all__ = [
     "Listing",
     "MaybeAppliedError",
     "NotFoundError",
+    "NotLeadingError",
     "NotSentError",
     "Observe",
     "Propagation",
@@ -69,6 +74,7 @@ __all__ = [
     "RefusedError",
     "Resource",
     "Stream",
+    "Term",
     "Transport",
     "WorkQueue",
     "connect",
