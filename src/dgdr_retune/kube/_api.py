@@ -10,6 +10,7 @@ from attrs import frozen
 
 from dgdr_retune.kube._backoff import Backoff
 from dgdr_retune.kube._calls import Calls, Observe
+from dgdr_retune.kube._decode import decode
 from dgdr_retune.kube._errors import GoneError, MaybeAppliedError
 from dgdr_retune.kube._resource import Json, Resource, is_stored
 from dgdr_retune.kube._watch import watch_events
@@ -229,7 +230,7 @@ class Api:
             call = self._call("GET", resource.path(namespace), query)
             page = await self._calls.read("list", resource, call, _page)
             head = {"apiVersion": resource.api_version, "kind": resource.kind}
-            items += ({**head, **item} for item in page["items"] or ())
+            items += ({**head, **item} for item in page["items"])
             metadata = page["metadata"]
             if not metadata.get("continue"):
                 return Listing(tuple(items), str(metadata["resourceVersion"]))
@@ -263,29 +264,18 @@ def _validation(*, strict: bool) -> dict[str, str]:
 
 
 def _object(body: bytes) -> dict[str, Json]:
-    value = _parsed(body)
-    if not isinstance(value.get("metadata"), dict) or value.get("kind") == "Status":
-        raise MaybeAppliedError("the answer is no object", reason="Malformed")
-    return value
+    match value := decode(body):
+        case {"metadata": {}} if value.get("kind") != "Status":
+            return dict(value)
+    raise MaybeAppliedError("the answer is no object", reason="Malformed")
 
 
 def _page(body: bytes) -> dict[str, Json]:
-    value = _parsed(body)
-    match value:
+    match value := decode(body):
         case {"kind": str(kind), "metadata": {"resourceVersion": str(version)}} if (
             kind.endswith("List") and version.isdecimal()
         ):
-            items = value.setdefault("items", None) or ()
-            if isinstance(items, list | tuple) and all(map(is_stored, items)):
-                return value
+            items = value.get("items") or []
+            if isinstance(items, list) and all(map(is_stored, items)):
+                return {**value, "items": items}
     raise MaybeAppliedError("the answer is no list", reason="Malformed")
-
-
-def _parsed(body: bytes) -> dict[str, Json]:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise MaybeAppliedError(f"the answer is not readable as JSON: {error}", reason="Malformed") from error
-    if not isinstance(value, dict):
-        raise MaybeAppliedError("the answer is no JSON object", reason="Malformed")
-    return value

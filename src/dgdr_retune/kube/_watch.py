@@ -1,11 +1,11 @@
 """The events of one watch, read off a stream."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from dgdr_retune.kube._calls import Calls
+from dgdr_retune.kube._decode import decode
 from dgdr_retune.kube._errors import MaybeAppliedError, refusal_of
 from dgdr_retune.kube._lines import lines
 from dgdr_retune.kube._resource import Json, Resource, is_stored
@@ -32,11 +32,7 @@ async def watch_events(
 
 def _event(line: bytes) -> dict[str, Json]:
     """The event in one line; one that says the watch is over is raised."""
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise MaybeAppliedError(f"an event is not readable as JSON: {error}", reason="Malformed") from error
-    match event:
+    match event := decode(line):
         case {"type": "ERROR", "object": {"kind": "Status"} as said}:
             raise refusal_of(said, 500)
         case {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}} if version.isdecimal():
