@@ -8,6 +8,7 @@ from dgdr_retune.controllers._configuration import (
     Configuration,
     Resources,
 )
+from dgdr_retune.controllers._controllers import Controllers
 from dgdr_retune.controllers._job import JobError, publisher_account, publisher_binding, run_job
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "SNAPSHOT_DIRECTORY",
     "SWEEPER_COMMAND",
     "Configuration",
+    "Controllers",
     "JobError",
     "Resources",
     "publisher_account",
