@@ -116,6 +116,7 @@ class Cache:
     def listed(self, listing: Listing) -> list[Change]:
         """Take in a list, and give what it changes: deletions that no watch has shown come first."""
         version = int(listing.resource_version)
+        unseen = self._written.copy()
         if version < self._version:
             self._written.clear()  # the server was restored to an earlier moment: what came later never was
         self._forget_written(version)
@@ -124,12 +125,10 @@ class Cache:
         changes: list[Change] = [(self._drop(uid), None) for uid in gone]
         for uid, item in items.items():
             entry = self._entries.get(uid)
-            if uid in self._written and entry is not None and entry.version > _version(item):
-                entry.shown = True
-            elif entry is None or entry.version != _version(item):
+            if entry is not None and uid in self._written and entry.version > _version(item):
+                entry.shown = True  # ours is newer
+            elif entry is None or uid in unseen or entry.version != _version(item):
                 changes.append(self._put(item, shown=True))
-            else:
-                entry.shown = True
         self._version = version
         return changes
 
