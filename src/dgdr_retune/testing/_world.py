@@ -2,9 +2,11 @@
 
 import functools
 import random
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dgdr_retune.api import KINDS, custom_resource_definition
+from dgdr_retune.testing._admission import Admission
 from dgdr_retune.testing._garbage import GarbageCollector
 from dgdr_retune.testing._jobs import JobController
 from dgdr_retune.testing._json import Json
@@ -17,6 +19,7 @@ from dgdr_retune.testing._server import SimulatedApiServer
 from dgdr_retune.testing._virtual_loop import VirtualLoop
 
 NAMESPACE: Final = "default"
+OPERATOR_NAMESPACE: Final = "kube-system"
 _RULES: Final = "x-kubernetes-validations"
 
 
@@ -36,11 +39,20 @@ class World:
         seed: decides how long everything takes.
         pace: how slow the cluster's controllers are.
         rules: whether CEL rules of the definitions are asked, which takes most of the server's time.
+        admission: what else judges writes.
     """
 
-    def __init__(self, loop: VirtualLoop, seed: int, *, pace: float = 1.0, rules: bool = False) -> None:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        seed: int,
+        *,
+        pace: float = 1.0,
+        rules: bool = False,
+        admission: Sequence[Admission] = (),
+    ) -> None:
         self.loop = loop
-        self.server = SimulatedApiServer(now=loop.now)
+        self.server = SimulatedApiServer(now=loop.now, admission=admission)
         for definition in _definitions(rules=rules):
             self.server.install(definition)
         self.desk = Desk(self.server)
