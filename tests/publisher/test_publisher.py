@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.publisher.conftest import Play
 from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, snapshot, unmaterialized
 from tests.publisher.world import CONDITION, NAMESPACE, POD, RUN, Fault, World, body, stamp
@@ -451,7 +452,7 @@ async def delete_pod(world: World) -> None:
     ],
 )
 def test_it_stops_at_once_when_there_is_nothing_to_publish_for(
-    world: World, play: Play, capsys: pytest.CaptureFixture[str], event: Callable[[World], Awaitable[None]], reason: str
+    world: World, play: Play, event: Callable[[World], Awaitable[None]], reason: str
 ) -> None:
     async def scenario() -> None:
         world.write(snapshot(candidate(1.0)))
@@ -466,10 +467,10 @@ def test_it_stops_at_once_when_there_is_nothing_to_publish_for(
         assert world.loop.time() - begun < 2.1
         assert not world.transport.writes
 
-    play(scenario())
-    assert f"reason={reason}" in capsys.readouterr().out.replace("\x1b[35m", "").replace("\x1b[36m", "").replace(
-        "\x1b[0m", ""
-    )
+    with capture_logs() as logs:
+        play(scenario())
+    assert logs[-1]["event"] == "stopped"
+    assert logs[-1]["reason"] == reason
 
 
 @pytest.mark.parametrize(
@@ -511,6 +512,26 @@ def test_a_server_that_cannot_be_reached_is_waited_for(world: World, play: Play)
         assert world.loop.time() >= 900
 
     play(scenario())
+
+
+def test_what_is_the_matter_is_said_once_and_again_when_it_comes_back(world: World, play: Play) -> None:
+    async def scenario() -> None:
+        world.write(snapshot(candidate(1.0)))
+
+        async def down(_: Call) -> None:
+            if 2 < world.loop.time() < 100 or 200 < world.loop.time() < 300:
+                raise NotSentError("no route")
+
+        world.transport.on_call = down
+        await played(world, [(400.5, lambda: world.end_sweeper(1))])
+
+    with capture_logs() as logs:
+        play(scenario())
+    assert [each["event"] for each in logs if each["log_level"] == "warning"] == [
+        "cannot read the own pod",
+        "cannot read the own pod",
+        "no valid final snapshot",
+    ]
 
 
 def refused_for(world: World, seconds: float, what: str) -> Callable[[Call], Awaitable[Answer | None]]:

@@ -26,6 +26,18 @@ UID_LABEL = "nvidia.com/dgdr-run-uid"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 POLL_S = 1.0
 
+RUN_BODY = {
+    "apiVersion": "nvidia.com/v1beta2",
+    "kind": "DynamoGraphDeploymentRun",
+    "metadata": {"name": RUN},
+    "spec": {
+        "modelRef": {"name": "Qwen/Qwen3-0.6B"},
+        "backends": ["vllm"],
+        "hardware": {"gpu": {"sku": "h200_sxm", "budget": 2}},
+        "workload": {"static": {"isl": 10, "osl": 10, "concurrency": 1}},
+    },
+}
+
 
 class KilledError(Exception):
     """The process ends here, as by SIGKILL."""
@@ -106,18 +118,7 @@ class World:
     admin: Api
 
     async def prepare(self) -> None:
-        request = {
-            "apiVersion": "nvidia.com/v1beta2",
-            "kind": "DynamoGraphDeploymentRun",
-            "metadata": {"name": RUN},
-            "spec": {
-                "modelRef": {"name": "Qwen/Qwen3-0.6B"},
-                "backends": ["vllm"],
-                "hardware": {"gpu": {"sku": "h200_sxm", "budget": 2}},
-                "workload": {"static": {"isl": 10, "osl": 10, "concurrency": 1}},
-            },
-        }
-        await self.make_run(request)
+        await self.make_run(RUN_BODY)
         await self.make_pod()
 
     async def make_run(self, run: Json) -> None:

@@ -1,0 +1,144 @@
+"""The process: its flags, its signals, its exit codes."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.publisher.snapshots import candidate, snapshot
+from tests.publisher.world import NAMESPACE, POD, RUN, World
+
+from dgdr_retune.publisher._settings import Settings, SettingsError, read_settings
+from dgdr_retune.testing import serve
+
+ENVIRONMENT = {"POD_NAMESPACE": "inference", "POD_NAME": "qwen-run-1-x7k2p"}
+FLAGS = ["--snapshot-dir", "/snapshots", "--run-name", "qwen-run-1"]
+
+
+def test_flags_and_environment_make_the_settings() -> None:
+    assert read_settings(FLAGS, ENVIRONMENT) == Settings(
+        snapshot_dir=Path("/snapshots"),
+        run_name="qwen-run-1",
+        sweeper_container="sweeper",
+        poll_interval=1.0,
+        namespace="inference",
+        pod_name="qwen-run-1-x7k2p",
+    )
+    given = read_settings([*FLAGS, "--sweeper-container=other", "--poll-interval=1m30s"], ENVIRONMENT)
+    assert (given.sweeper_container, given.poll_interval) == ("other", 90.0)
+    assert read_settings([*FLAGS, "--poll-interval", "250ms"], ENVIRONMENT).poll_interval == 0.25
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "named"),
+    [
+        ([], ENVIRONMENT, "--snapshot-dir"),
+        (FLAGS[:2], ENVIRONMENT, "--run-name"),
+        ([*FLAGS[:2], "--run-name", "No_Name"], ENVIRONMENT, "--run-name"),
+        ([*FLAGS[:2], "--run-name", "../x"], ENVIRONMENT, "--run-name"),
+        ([*FLAGS, "--poll-interval", "1"], ENVIRONMENT, "--poll-interval"),
+        ([*FLAGS, "--poll-interval", "0s"], ENVIRONMENT, "--poll-interval"),
+        ([*FLAGS, "--poll-interval", "s1"], ENVIRONMENT, "--poll-interval"),
+        ([*FLAGS, "--sweeper-container", ""], ENVIRONMENT, "--sweeper-container"),
+        ([*FLAGS, "--unknown"], ENVIRONMENT, "--unknown"),
+        ([*FLAGS, "--namespace", "x"], ENVIRONMENT, "--namespace"),
+        (FLAGS, {"POD_NAME": "pod"}, "POD_NAMESPACE"),
+        (FLAGS, {"POD_NAMESPACE": "inference"}, "POD_NAME"),
+        (FLAGS, ENVIRONMENT | {"POD_NAMESPACE": ""}, "POD_NAMESPACE"),
+    ],
+)
+def test_a_wrong_setting_is_named(flags: list[str], environment: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        read_settings(flags, environment)
+
+
+def run_module(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dgdr_retune.publisher", *arguments],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_wrong_flags_are_exit_1_and_no_traceback() -> None:
+    ended = run_module("--run-name", "qwen-run-1", **ENVIRONMENT)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: the following arguments are required: --snapshot-dir\n"
+
+
+def test_without_a_service_account_it_is_exit_1_and_says_so() -> None:
+    ended = run_module(*FLAGS, **ENVIRONMENT)
+    assert ended.returncode == 1
+    said = json.loads(ended.stderr.splitlines()[-1])
+    assert (said["event"], said["reason"], said["level"]) == ("stopped", "NoConfiguration", "error")
+
+
+PROGRAM = """
+import asyncio, os, sys
+from pathlib import Path
+from dgdr_retune.kube import Kubeconfig
+from dgdr_retune.publisher._main import publish
+from dgdr_retune.publisher._settings import read_settings
+settings = read_settings(sys.argv[2:], os.environ)
+sys.exit(asyncio.run(publish(settings, Kubeconfig(Path(sys.argv[1])))))
+"""
+
+
+@asynccontextmanager
+async def started(world: World, url: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The publisher as a process that talks to the world's server by HTTP."""
+    kubeconfig = world.directory / "kubeconfig"
+    cluster = {"clusters": [{"name": "c", "cluster": {"server": url}}], "users": [{"name": "u", "user": {}}]}
+    contexts = {"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}
+    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **cluster, **contexts}))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PROGRAM, str(kubeconfig)),
+        *("--snapshot-dir", str(world.directory), "--run-name", RUN, "--poll-interval", "50ms"),
+        env={"PATH": os.environ["PATH"], "POD_NAMESPACE": NAMESPACE, "POD_NAME": POD},
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def published(world: World) -> None:
+    for _ in range(3000):
+        if (await world.run())["status"].get("candidateRefs"):
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("nothing was published")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_at_once_with_exit_1(world: World, number: signal.Signals) -> None:
+    async def scenario() -> None:
+        world.write(snapshot(candidate(1.0)))
+        async with serve(world.server) as url, started(world, url) as process:
+            await published(world)
+            process.send_signal(number)
+            async with asyncio.timeout(5):
+                assert await process.wait() == 1
+
+    asyncio.run(scenario())
+
+
+def test_the_exit_code_is_that_of_the_process(world: World) -> None:
+    async def scenario() -> None:
+        world.write(snapshot(candidate(1.0), phase="Failed"))
+        async with serve(world.server) as url, started(world, url) as process, asyncio.timeout(60):
+            assert await process.wait() == 4
+
+    asyncio.run(scenario())
