@@ -17,6 +17,8 @@ from dgdr_retune.sweep import (
     Interval,
     Objective,
     Rules,
+    TrafficInterval,
+    best_of,
     decide,
     failed,
     no_traffic,
@@ -46,7 +48,7 @@ def test_a_proven_improvement_is_recommended_with_all_that_it_rests_on() -> None
         "The candidate overlap_score_credit 1, prefill_load_scale 4, temperature 0 improves TTFT by 15.91 % "
         "(joint 95 % interval 15.91 to 15.91 %, 8 replications), which is proven to be more than 1 %."
     )
-    assert decision.reasons[1] == "1 of 3 candidates are out of the comparison: broken."
+    assert decision.reasons[2] == "1 of 3 candidates are out of the comparison: broken."
 
 
 def test_an_improvement_that_meets_the_margin_is_not_enough() -> None:
@@ -110,13 +112,48 @@ def test_a_window_that_falls_short_is_never_more_than_kept_and_says_why(
     assert "proven to be more than 1 %" in decision.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("interval", "blocks", "outcome", "said"),
+    [
+        (
+            Interval(1.5, 90),
+            16,
+            "recommended",
+            "1.50 to 90.00 % (95 % interval over 16 blocks of 15 s), so it should hold",
+        ),
+        (Interval(1.0, 90), 16, "kept", "other traffic like this may not show it"),
+        (Interval(-20, 90), 8, "kept", "-20.00 to 90.00 % (95 % interval over 8 blocks of 15 s): other traffic"),
+        (None, 8, "kept", "are too uneven to judge"),
+        (None, 0, "kept", "could not be replayed to judge"),
+    ],
+)
+def test_what_other_traffic_may_not_show_is_kept_whatever_replications_prove(
+    interval: Interval | None, blocks: int, outcome: str, said: str
+) -> None:
+    sweep = swept(steady(100), steady(50))
+    best = best_of(sweep)
+    assert best is not None
+    traffic = TrafficInterval(best.candidate.router, interval, blocks, 15_000.0)
+    decision = decide(sweep, window(), DEMANDS, traffic)
+    assert decision.outcome == outcome
+    assert decision.traffic is traffic
+    assert said in decision.reasons[1]
+    assert decision.router == (best.candidate.router if outcome == "recommended" else BASELINE)
+
+
+def test_blocks_of_time_prove_nothing_that_replications_do_not() -> None:
+    traffic = TrafficInterval(GRID.points[1], Interval(20, 30), 16, 15_000.0)
+    decision = decide(swept(steady(100), steady(99)), window(), DEMANDS, traffic)
+    assert (decision.outcome, len(decision.reasons)) == ("kept", 1)
+
+
 def test_of_many_missing_frontends_a_few_are_named() -> None:
     demands = Demands(frontends=tuple(f"frontend-{number}" for number in range(50)))
     decision = decide(swept(steady(100), steady(50)), window(), demands)
     assert decision.outcome == "kept"
     assert len(decision.shortfalls) == 50
-    assert decision.reasons[-1] == "The window falls short in 45 more points."
-    assert len(decision.reasons) == 7
+    assert decision.reasons[6] == "The window falls short in 45 more points."
+    assert len(decision.reasons) == 8
 
 
 def test_gaps_a_short_budget_and_an_unpaired_engine_are_said() -> None:
@@ -124,7 +161,7 @@ def test_gaps_a_short_budget_and_an_unpaired_engine_are_said() -> None:
     decision = decide(sweep, window(gaps=2), DEMANDS)
     assert decision.outcome == "recommended"
     unseen = "1 of 2 candidates were not replayed at all."
-    assert decision.reasons[1:] == (
+    assert decision.reasons[2:] == (
         f"The budget of 60 s was too short for all replications that were planned; {unseen}",
         "The engine does not share random numbers among candidates, so intervals are wider.",
         "The recording has 2 gaps of 10 s or more, 31.2 s in all.",

@@ -13,9 +13,11 @@ from sweep_doubles import SCENARIO
 from dgdr_retune.replay import Metrics, PolynomialTiming
 from dgdr_retune.sweep import (
     Failure,
+    Interval,
     Objective,
     Replication,
     Rules,
+    TrafficInterval,
     decide,
     decision_document,
     failed,
@@ -53,7 +55,9 @@ def through_json(document: dict[str, object]) -> dict[str, object]:
 def test_a_decision_is_written_whole() -> None:
     gap = Gap("a", 1000, 16600)
     completeness = evolve(window(gaps=1), names=("a", "b"), gaps=(gap,))
-    decision = decide(swept(steady(100), steady(50)), completeness, DEMANDS)
+    sweep = swept(steady(100), steady(50))
+    traffic = TrafficInterval(sweep.results[1].candidate.router, Interval(40.0, 60.0), 16, 72_000.0)
+    decision = decide(sweep, completeness, DEMANDS, traffic)
     document = through_json(decision_document(decision))
     assert document == {
         "schema": "dgdr-retune/decision/v1",
@@ -84,6 +88,7 @@ def test_a_decision_is_written_whole() -> None:
             "interval_percentage": {"lower": 0.0, "upper": 0.0},
             "failure": None,
         },
+        "traffic": {"interval_percentage": {"lower": 40.0, "upper": 60.0}, "blocks": 16, "block_ms": 72_000.0},
         "window": {
             "completeness": {
                 "rows": 8006,

@@ -1,6 +1,7 @@
 """One retune from recorded segments to a decision and its files: the loop's body, run once."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -26,15 +27,20 @@ from dgdr_retune.sweep import (
     LocalExecutor,
     Progress,
     SweepError,
+    best_of,
     decide,
     failed,
     no_traffic,
     run_sweep,
+    traffic_interval,
 )
 from dgdr_retune.windows import Cut, CutRequest, Place, Window, WindowError, cut_in_child, newest_window
 
-REPORT_SECONDS = 30
-"""For each of the two replays that the report shows latencies of; they come after the sweep's budget."""
+TIMED_REPLICATIONS = 8
+"""Of the parameters in force and of the best candidate, whose latencies are judged over time; the first is shown."""
+
+TIMED_SECONDS = 30
+"""For the replications of one of the two; they come after the sweep's budget."""
 
 ENGINES: dict[str, type[ReplayEngine]] = {"built-in": BuiltInEngine, "dynamo": DynamoEngine}
 
@@ -110,13 +116,17 @@ async def cut_window(configuration: Configuration, window: Window) -> Cut:
     return await cut_in_child(request, deadline_s=recording.cut_budget_seconds)
 
 
-async def _times(executor: LocalExecutor, router: RouterParameters) -> RequestTimes | None:
-    """Latencies for the report; it does without them where a replay takes too long."""
-    try:
-        async with asyncio.timeout(REPORT_SECONDS):
-            return await executor.request_times(router, 0)
-    except TimeoutError:
-        return None
+async def _times(executor: LocalExecutor, router: RouterParameters) -> list[RequestTimes]:
+    """Latencies in replications 0, 1, 2, …, as many as there is time for."""
+    times: list[RequestTimes] = []
+    with suppress(TimeoutError):
+        async with asyncio.timeout(TIMED_SECONDS):
+            for replication in range(TIMED_REPLICATIONS):
+                replayed = await executor.request_times(router, replication)
+                if replayed is None:
+                    break
+                times.append(replayed)
+    return times
 
 
 @frozen
@@ -152,18 +162,30 @@ class _Run:
                 budget_s=retune.budget_seconds,
                 progress=self.observer.replayed,
             )
-            decision = decide(sweep, cut.completeness, self._demands())
-            best = decision.best.candidate.router if decision.best else None
-            return RetuneRecord(
-                name=self.configuration.name,
-                decision=decision,
-                window=window,
-                cut=cut,
-                trace=trace,
-                sweep=sweep,
-                baseline_times=await _times(executor, baseline),
-                best_times=await _times(executor, best) if best else None,
+            best = best_of(sweep)
+            times = await _times(executor, baseline)
+            best_times = await _times(executor, best.candidate.router) if best else []
+        traffic = None
+        if best is not None:
+            traffic = traffic_interval(
+                trace,
+                best.candidate.router,
+                best_times,
+                times,
+                objective=sweep.objective,
+                sla=sweep.scenario.sla,
+                rules=sweep.rules,
             )
+        return RetuneRecord(
+            name=self.configuration.name,
+            decision=decide(sweep, cut.completeness, self._demands(), traffic),
+            window=window,
+            cut=cut,
+            trace=trace,
+            sweep=sweep,
+            baseline_times=next(iter(times), None),
+            best_times=next(iter(best_times), None),
+        )
 
     def _without_sweep(self, failure: Failure | None, window: Window | None, cut: Cut | None) -> RetuneRecord:
         """A failure, or no traffic where there is none."""

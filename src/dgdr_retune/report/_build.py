@@ -108,7 +108,8 @@ def _improvements(sweep: Sweep, standings: Sequence[Standing], best: Standing | 
     return Section(
         title="Is it better?",
         explains=f"Joint {100 * sweep.rules.confidence:g} % confidence intervals of the {what}; positive is better. "
-        f"A candidate is recommended only if its whole interval lies above {needed:g} %. "
+        f"A candidate is recommended only if its whole interval lies above {needed:g} %, and so does the one over the "
+        "window's time that stands in the reasons. "
         "Labels: credit / scale / temperature, and the number of replications.",
         plots=[Plot(svg=intervals(rows, needed=needed, what=what), says=what)] if rows else [],
         note="" if rows else "No candidate has an interval.",

@@ -5,7 +5,7 @@ from dgdr_retune.sweep._documents import DECISION_SCHEMA, SWEEP_SCHEMA, decision
 from dgdr_retune.sweep._errors import MetricMissingError, ShardPlanError, SlaMissingError, SweepError
 from dgdr_retune.sweep._executor import Executor, Failure, Job, JobFailed, JobOutcome, Replayed
 from dgdr_retune.sweep._grid import ChoicesSection, Grid, GridSection, RangeBounds, RangeSection
-from dgdr_retune.sweep._judgement import decide
+from dgdr_retune.sweep._judgement import best_of, decide
 from dgdr_retune.sweep._local import LocalExecutor
 from dgdr_retune.sweep._objective import Objective, average_gpus
 from dgdr_retune.sweep._rules import PROOF_REPLICATIONS, Rules
@@ -24,6 +24,7 @@ from dgdr_retune.sweep._shards import (
 )
 from dgdr_retune.sweep._standings import Interval, Standing, rank
 from dgdr_retune.sweep._sweep import Candidate, CandidateResult, Replication, Sweep
+from dgdr_retune.sweep._traffic import TrafficInterval, traffic_interval
 
 __all__ = [
     "DECISION_SCHEMA",
@@ -63,8 +64,10 @@ __all__ = [
     "Standing",
     "Sweep",
     "SweepError",
+    "TrafficInterval",
     "average_gpus",
     "balanced_shard_parts",
+    "best_of",
     "decide",
     "decision_document",
     "dgdr_need_seconds",
@@ -76,4 +79,5 @@ __all__ = [
     "rank",
     "run_sweep",
     "sweep_document",
+    "traffic_interval",
 ]

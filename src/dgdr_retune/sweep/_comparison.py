@@ -81,10 +81,14 @@ class _Moments:
 
 def compare(scores: Scores, rules: Rules) -> Comparison:
     """Compare every candidate to the baseline."""
+    return intervals(scores, (1 - rules.confidence) / (2 * max(1, len(scores.values) - 1) * len(rules.stages)))
+
+
+def intervals(scores: Scores, tail: float) -> Comparison:
+    """Compare every candidate to the baseline; `tail` is the error probability of one end of one interval."""
     counts = scores.replications
     if scores.paired:
         counts = np.minimum(counts, counts[scores.baseline])
-    tail = (1 - rules.confidence) / (2 * max(1, len(counts) - 1) * len(rules.stages))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         moments = (_paired if scores.paired else _unpaired)(scores, counts, tail)
         return _improvements(scores, counts, moments)

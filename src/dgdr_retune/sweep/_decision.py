@@ -9,6 +9,7 @@ from dgdr_retune.sweep._executor import Failure
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._rules import Rules
 from dgdr_retune.sweep._standings import Standing
+from dgdr_retune.sweep._traffic import TrafficInterval
 from dgdr_retune.windows import Completeness, Counts, Shortfall
 
 Outcome = Literal["kept", "recommended", "no_traffic", "failed"]
@@ -65,6 +66,8 @@ class Decision:
         rules: the margin and confidence that were asked for.
         best: the recommended candidate; if none is, the best-ranked one, as information. None without a comparison.
         baseline_standing: the baseline's own scores.
+        traffic: the best candidate's improvement over other traffic like the window's; None without one, or where the
+            objective has none.
         completeness: of the window; None when there was none.
         demands: what the window had to hold.
         shortfalls: what of this it does not hold.
@@ -80,6 +83,7 @@ class Decision:
     rules: Rules
     best: Standing | None
     baseline_standing: Standing | None
+    traffic: TrafficInterval | None
     completeness: Completeness | None
     demands: Demands
     shortfalls: tuple[Shortfall, ...]
@@ -127,6 +131,7 @@ def failed(
         rules=rules,
         best=None,
         baseline_standing=None,
+        traffic=None,
         completeness=completeness,
         demands=demands,
         shortfalls=(),

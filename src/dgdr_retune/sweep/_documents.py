@@ -10,6 +10,7 @@ from dgdr_retune.sweep._decision import Decision
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._standings import Standing, compare_sweep, ranking, standing
 from dgdr_retune.sweep._sweep import CandidateResult, Replication, Sweep
+from dgdr_retune.sweep._traffic import TrafficInterval
 
 DECISION_SCHEMA = "dgdr-retune/decision/v1"
 SWEEP_SCHEMA = "dgdr-retune/sweep/v1"
@@ -30,6 +31,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
         "rules": asdict(decision.rules),
         "best": _standing(decision.best) if decision.best else None,
         "baseline_standing": _standing(decision.baseline_standing) if decision.baseline_standing else None,
+        "traffic": _traffic(decision.traffic) if decision.traffic else None,
         "window": {
             "completeness": asdict(decision.completeness) if decision.completeness else None,
             "demands": asdict(decision.demands),
@@ -75,6 +77,14 @@ def _objective(objective: Objective) -> dict[str, Any]:
         "metric": objective.metric,
         "minimised": objective.minimised,
         "unit": objective.unit,
+    }
+
+
+def _traffic(traffic: TrafficInterval) -> dict[str, Any]:
+    return {
+        "interval_percentage": asdict(traffic.interval) if traffic.interval else None,
+        "blocks": traffic.blocks,
+        "block_ms": traffic.block_ms,
     }
 
 

@@ -7,31 +7,55 @@ import numpy as np
 from dgdr_retune.sweep._allocation import proven
 from dgdr_retune.sweep._decision import Decision, Demands, Evidence
 from dgdr_retune.sweep._executor import Failure
-from dgdr_retune.sweep._reasons import held_back, remarks, verdict
+from dgdr_retune.sweep._reasons import held_back, next_window, remarks, verdict
 from dgdr_retune.sweep._standings import Standing, compare_sweep, ranking, standing
 from dgdr_retune.sweep._sweep import Sweep
+from dgdr_retune.sweep._traffic import TrafficInterval, holds
 from dgdr_retune.windows import Completeness
 
 
-def decide(sweep: Sweep, completeness: Completeness, demands: Demands) -> Decision:
+def best_of(sweep: Sweep) -> Standing | None:
+    """The candidate that a decision is about; None where nothing was compared.
+
+    Of those proven better it is the one whose interval has the highest lower end (ties: the lowest grid index); if none
+    is, the best-ranked.
+    """
+    comparison = compare_sweep(sweep)
+    winners = np.flatnonzero(proven(comparison, sweep.rules)).tolist()
+    if winners:
+        surest = max(winners, key=lambda position: (comparison.lower[position], -position))
+        return standing(sweep, comparison, surest)
+    others = (position for position in ranking(sweep, comparison) if position != sweep.baseline)
+    return next((standing(sweep, comparison, each) for each in others if comparison.replications[each]), None)
+
+
+def decide(
+    sweep: Sweep, completeness: Completeness, demands: Demands, traffic: TrafficInterval | None = None
+) -> Decision:
     """Judge a sweep of a window.
 
-    The candidate whose interval has the highest lower end is recommended if that end exceeds the margin (ties: the
-    lowest grid index), unless the window falls short of what is demanded of it.
+    The best candidate is recommended if it is proven better by more than the margin, over replications and over blocks
+    of the window's time, unless the window falls short of what is demanded of it.
+
+    Args:
+        sweep: the scores.
+        completeness: of the window.
+        demands: of the window.
+        traffic: of the best candidate (`best_of`); None where the objective has no such interval, and replications
+            alone decide.
     """
     comparison = compare_sweep(sweep)
     baseline = standing(sweep, comparison, sweep.baseline)
     others = [
         standing(sweep, comparison, position) for position in ranking(sweep, comparison) if position != sweep.baseline
     ]
-    winners = np.flatnonzero(proven(comparison, sweep.rules)).tolist()
-    best = next((other for other in others if other.replications), None)
-    if winners:
-        best = standing(sweep, comparison, max(winners, key=lambda position: (comparison.lower[position], -position)))
+    best = best_of(sweep)
+    won = bool(proven(comparison, sweep.rules).any())
     failure = _failure(baseline, others)
     shortfalls = completeness.shortfalls(expected=demands.frontends, minimum_rows=demands.minimum_rows)
-    recommended = best is not None and bool(winners) and not shortfalls
-    said = failure.message if failure else verdict(sweep, best, proven=bool(winners))
+    recommended = best is not None and won and holds(traffic, sweep.rules) and not shortfalls
+    said = failure.message if failure else verdict(sweep, best, proven=won)
+    further = next_window(traffic, sweep) if won else []
     return Decision(
         outcome="failed" if failure else "recommended" if recommended else "kept",
         failure=failure,
@@ -41,6 +65,7 @@ def decide(sweep: Sweep, completeness: Completeness, demands: Demands) -> Decisi
         rules=sweep.rules,
         best=best,
         baseline_standing=baseline,
+        traffic=traffic,
         completeness=completeness,
         demands=demands,
         shortfalls=shortfalls,
@@ -54,7 +79,7 @@ def decide(sweep: Sweep, completeness: Completeness, demands: Demands) -> Decisi
             elapsed_s=sweep.elapsed_s,
             budget_exhausted=sweep.exhausted,
         ),
-        reasons=(said, *held_back(shortfalls), *remarks(sweep, others, completeness)),
+        reasons=(said, *held_back(shortfalls), *further, *remarks(sweep, others, completeness)),
     )
 
 

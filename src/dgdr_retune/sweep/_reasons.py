@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dgdr_retune.replay import RouterParameters
 from dgdr_retune.sweep._standings import Standing
 from dgdr_retune.sweep._sweep import Sweep
+from dgdr_retune.sweep._traffic import TrafficInterval, holds
 from dgdr_retune.windows import GAP_MS, Completeness, Shortfall
 
 
@@ -26,6 +27,23 @@ def verdict(sweep: Sweep, best: Standing | None, *, proven: bool) -> str:
     if proven:
         return f"The candidate {name} improves {objective} by {measured}, which is proven to be {margin}."
     return f"No candidate is proven to improve {objective} by {margin}; the best-ranked ({name}) is at {measured}."
+
+
+def next_window(traffic: TrafficInterval | None, sweep: Sweep) -> list[str]:
+    """What blocks of the window's time say of a candidate that replications have proven."""
+    if traffic is None:
+        return ["Whether this holds for other traffic is not judged: the objective is not made up of requests."]
+    if traffic.interval is None:
+        cause = "are too uneven" if traffic.blocks else "could not be replayed"
+        return [f"The parameters in force are kept because the latencies over the window's time {cause} to judge."]
+    interval = (
+        f"{traffic.interval.lower:.2f} to {traffic.interval.upper:.2f} % ({100 * sweep.rules.confidence:g} % interval "
+        f"over {traffic.blocks} blocks of {traffic.block_ms / 1000:.3g} s)"
+    )
+    over = f"over the window's time the improvement is {interval}"
+    if holds(traffic, sweep.rules):
+        return [f"Also {over}, so it should hold for other traffic like this."]
+    return [f"The parameters in force are kept because {over}: other traffic like this may not show it."]
 
 
 def held_back(shortfalls: Sequence[Shortfall], shown: int = 5) -> list[str]:
