@@ -10,10 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.fixture import cluster, namespace, node_programs
+from tests.cluster.fixture import cluster, installation, namespace, node_programs, observer, operator
 from tests.controlplane.fixture import control_plane, programs
 
-__all__ = ["cluster", "control_plane", "namespace", "node_programs", "programs"]
+__all__ = [
+    "cluster",
+    "control_plane",
+    "installation",
+    "namespace",
+    "node_programs",
+    "observer",
+    "operator",
+    "programs",
+]
 
 TESTS = Path(__file__).parent
 

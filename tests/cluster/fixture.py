@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.audit import FORBIDDEN, asked
 from tests.cluster.cluster import Cluster, running
+from tests.cluster.installation import Installation, install_rights
 from tests.cluster.namespace import Namespace
+from tests.cluster.observer import Observer
+from tests.cluster.operator import Operator
 from tools.cluster.image import write_project_image
 
 GET = Path(__file__).parents[2] / "tools" / "controlplane" / "get.py"
@@ -66,3 +70,29 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest, tmp_path: Path) 
     """A namespace of this test's own that enforces the restricted pod security standard."""
     with Namespace.made(cluster, request.node.name, tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def installation(cluster: Cluster) -> Installation:
+    """Our kinds, the operator's account and its rights, as they are shipped."""
+    return install_rights(cluster)
+
+
+@pytest.fixture(scope="session")
+def observer(installation: Installation) -> Iterator[Observer]:
+    """Who sees every write of claims, Pods, Jobs and Runs."""
+    with Observer.watching(installation.cluster) as watching:
+        yield watching
+
+
+@pytest.fixture
+def operator(namespace: Namespace, installation: Installation, observer: Observer) -> Iterator[Operator]:
+    """An operator for the test's namespace, not started yet; no test may break an invariant or exceed its rights."""
+    prepared = Operator.prepared(namespace)
+    try:
+        yield prepared
+    finally:
+        if prepared.process is not None and not prepared.process.ended():
+            prepared.stop()
+    assert observer.violations() == []
+    assert [each for each in asked(namespace.cluster, installation.user) if each.status == FORBIDDEN] == []

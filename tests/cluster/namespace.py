@@ -131,11 +131,11 @@ class Namespace:
             return []
         return [each["metadata"]["name"] for each in self.every(plural)]
 
-    def make_claim(self, name: str) -> Path:
-        """A ReadWriteMany claim that is bound to a directory of the machine; the directory."""
-        directory = self.volumes / name
-        directory.mkdir()
-        volume = f"{self.name}-{name}"
+    def make_claim(self, name: str, directory: str = "") -> Path:
+        """A ReadWriteMany claim that is bound to a new directory of the machine; the directory."""
+        path = self.volumes / (directory or name)
+        path.mkdir()
+        volume = f"{self.name}-{directory or name}"
         spec = {
             "accessModes": ["ReadWriteMany"],
             "storageClassName": "",
@@ -151,7 +151,7 @@ class Namespace:
                 "accessModes": ["ReadWriteMany"],
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "",
-                "hostPath": {"path": str(directory), "type": "Directory"},
+                "hostPath": {"path": str(path), "type": "Directory"},
                 "claimRef": {"namespace": self.name, "name": name},
             },
         }
@@ -162,7 +162,7 @@ class Namespace:
             {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec},
         )
         self.wait(f"bound claim {name}", lambda: self.claim(name)["status"].get("phase") == "Bound")
-        return directory
+        return path
 
     def claim(self, name: str) -> dict[str, Json]:
         """A claim that is there."""

@@ -44,14 +44,18 @@ class Process:
 
     def end(self) -> None:
         """Ask it to end, then make it."""
-        if self.ended():
-            return
-        os.killpg(self.pid, signal.SIGTERM)
-        try:
-            self._process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
+        if self.stop(PATIENCE_S) is None:
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()
+
+    def stop(self, patience_s: float) -> int | None:
+        """Ask it to end; its exit status, or None when it did not end in time."""
+        if not self.ended():
+            os.killpg(self.pid, signal.SIGTERM)
+        try:
+            return self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def free_ports(count: int) -> list[int]:
