@@ -223,6 +223,17 @@ def test_cancelling_kills_workers_and_their_children_at_once_and_the_executor_go
     run(main())
 
 
+def test_a_job_that_takes_too_long_is_killed_and_fails_alone(tmp_path: Path) -> None:
+    async def main() -> None:
+        executor = LocalExecutor(Hanging(directory=tmp_path), small_trace(), SCENARIO, 1, timeout_s=5.0)
+        async with executor:
+            found = failures(await replayed(executor, [Job(0, HANGS, 0), Job(1, RouterParameters(), 0)]))
+            assert found == {(0, 0): Failure("replay_timeout", "the replay took longer than 5 s")}
+            await until_gone(await until_written(tmp_path, 2))
+
+    run(main())
+
+
 def test_the_end_of_the_budget_kills_what_hangs(tmp_path: Path) -> None:
     async def main() -> None:
         async with local(Hanging(directory=tmp_path)) as executor:

@@ -37,12 +37,14 @@ class LocalExecutor:
         trace: the window, shared by all workers.
         scenario: what all replays share.
         processes: how many workers at most; `auto` is one for each core that this process may use.
+        timeout_s: seconds that one job may take, the start of its worker included; None is no bound.
     """
 
     replay_engine: ReplayEngine
     trace: Trace
     scenario: Scenario
     processes: int | Literal["auto"] = "auto"
+    timeout_s: float | None = None
     _shared: ExitStack = field(init=False, factory=ExitStack)
     _setup: bytes = field(init=False, default=b"")
     _workers: dict[int, "_Worker"] = field(init=False, factory=dict)
@@ -97,9 +99,12 @@ class LocalExecutor:
 
     async def _outcome(self, slot: int, job: Job) -> JobOutcome:
         try:
-            answer = await self._ask(slot, "replay", job.router, job.replication)
+            async with asyncio.timeout(self.timeout_s):
+                answer = await self._ask(slot, "replay", job.router, job.replication)
         except _WorkerDiedError as died:
             return JobFailed(job, Failure("worker_died", str(died)))
+        except TimeoutError:
+            return JobFailed(job, Failure("replay_timeout", f"the replay took longer than {self.timeout_s:g} s"))
         if answer.metrics is None:
             return JobFailed(job, Failure(answer.reason, answer.message))
         return Replayed(job, Metrics(answer.metrics), answer.elapsed_s)

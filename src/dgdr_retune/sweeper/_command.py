@@ -76,6 +76,9 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     except SweeperError as error:
         sys.stderr.write(f"{error.reason}: {error}\n")
         return run.failed(error)
+    except Exception as error:
+        run.failed(SweeperError(f"{type(error).__name__}: {error}; this is a defect, please report it"))
+        raise
 
 
 def _parse(arguments: Sequence[str]) -> Options:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -112,12 +113,9 @@ def _fault(error: ErrorDetails, path: str) -> str:
 
 
 def _dotted(location: Sequence[str | int]) -> str:
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part not in _TAGS]
-    return "".join(parts).removeprefix(".")
-
-
-_TAGS: Final = frozenset({"scalar"})
-"""Parts of a location that are names of alternatives, not of keys."""
+    """The path of a key: a knob's alternative is named after its key, and stands before it."""
+    keys = [key for key, _ in groupby(location) if key != "scalar"]
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
 
 
 def _json(environment: Mapping[str, str]) -> Json:

@@ -94,7 +94,7 @@ class Optimization(Section):
     """`optimization`."""
 
     target: Annotated[Objective, BeforeValidator(_objective)] = Objective.THROUGHPUT
-    strict_sla: Annotated[Literal[False], Field(strict=True)] = False
+    strict_sla: Literal[False] = False
     constraints: Constraints = Constraints()
 
 

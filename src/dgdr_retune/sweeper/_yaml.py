@@ -1,17 +1,17 @@
 """YAML as snapshots and manifests have it: in the given order, one line a string, written by libyaml where it is."""
 
-from math import inf
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ONE_LINE: Final = 2**31 - 1
 
 
 def dump(value: Any) -> str:
     """A plain value as YAML."""
-    text: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, width=inf)
+    text: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, width=_ONE_LINE)
     return text
 
 
