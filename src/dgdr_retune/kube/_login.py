@@ -97,7 +97,7 @@ class Kubeconfig:
                 self._loader = await load_kube_config(path, self._context, configuration)
             else:
                 await self._loader.load_and_set(configuration)
-        except (ConfigException, OSError, ValueError, AssertionError, yaml.YAMLError) as error:
+        except (ConfigException, OSError, ValueError, TypeError, AssertionError, yaml.YAMLError) as error:
             where = self._path or "$KUBECONFIG or ~/.kube/config"
             raise ConfigurationError(f"the kubeconfig cannot be used ({where}): {error}") from error
         return configuration
@@ -154,19 +154,22 @@ class Login:
     async def _read(self, *, afresh: bool) -> None:
         self._read_at = asyncio.get_running_loop().time()
         try:
-            self._header = _authorization(await self._source.load(afresh=afresh))
+            header = _authorization(await self._source.load(afresh=afresh), is_needed=bool(self._header))
         except ConfigurationError as error:
             if not self._failing:
                 _log.warning("credentials_not_renewed", error=str(error))
             self._failing = True
             return
+        self._header = header
         self._failing = False
 
 
-def _authorization(configuration: Configuration) -> str:
+def _authorization(configuration: Configuration, *, is_needed: bool = False) -> str:
     header = str(configuration.api_key.get("BearerToken", "")).strip()
     if not header.isprintable() or not header.isascii():
         raise ConfigurationError("the token holds characters that no token has: look at its file")
+    if is_needed and not header:
+        raise ConfigurationError("the token is gone: look at its file")
     return header
 
 
