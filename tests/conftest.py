@@ -52,6 +52,8 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--require-all", action="store_true", help="fail if any test is skipped")
+    parser.addoption("--kill-rounds", type=int, default=10, help="how often the operator on a real cluster is killed")
+    parser.addoption("--kill-seed", type=int, default=0, help="what a failed test of killed operators printed")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

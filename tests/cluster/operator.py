@@ -20,12 +20,18 @@ Json = Any
 END_WITHIN_S = 10.0
 HELD = "hold"
 
-# A Request for the model HELD gets a sweeper that waits until it is told to end, any other one the real sweeper.
+LATE = "late"
+
+# A Request for the model HELD gets a sweeper that waits until it is told to end, one for LATE the real sweeper after a
+# while, any other one the real sweeper at once.
 SWEEPER = f"""
-import json, os, runpy, signal, sys
-if json.loads(os.environ["DGDR_RETUNE_INPUT"])["engine"]["model"] == "{HELD}":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+import json, os, runpy, signal, sys, time
+model = json.loads(os.environ["DGDR_RETUNE_INPUT"])["engine"]["model"]
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+if model == "{HELD}":
     signal.pause()
+if model == "{LATE}":
+    time.sleep(3)
 runpy.run_module("dgdr_retune.sweeper", run_name="__main__", alter_sys=True)
 """
 SETTINGS = {
