@@ -11,7 +11,7 @@ import structlog
 from attrs import evolve, frozen
 
 from dgdr_retune.kube._api import Api
-from dgdr_retune.kube._errors import ConflictError, KubeError, NotFoundError
+from dgdr_retune.kube._errors import ConflictError, KubeError, NotFoundError, RefusedError
 from dgdr_retune.kube._lease import (
     Claim,
     Term,
@@ -175,9 +175,14 @@ class Elector:
         lease = self._seen.lease
         self._claim = claim = next_claim(lease, self._identity, self._lease_duration_s, self._now())
         if lease is None or not self._seen.exists:
-            until_s = await self._write(new(self._namespace, self._name, claim))
+            wanted = new(self._namespace, self._name, claim)
         else:
-            until_s = await self._write(taken(lease, claim))
+            wanted = taken(lease, claim)
+        try:
+            until_s = await self._write(wanted)
+        except RefusedError:
+            self._claim = None  # whatever stands in the Lease now, it is not this
+            raise
         if asyncio.get_running_loop().time() >= until_s:
             return None
         self._term, self._until_s = claim.term, until_s
@@ -195,8 +200,8 @@ class Elector:
                 except Exception as error:  # noqa: BLE001 - it is raised again when the renewing has ended
                     failure = error
                 renewing.cancel()
-        except TimeoutError:
-            pass  # the deadline's: the work's own is a failure
+        except TimeoutError:  # the deadline's: the work's own is a failure
+            self._is_doubtful = True
         overdue_s = asyncio.get_running_loop().time() - self._until_s
         if overdue_s >= self._lease_duration_s - self._renew_deadline_s:
             _log.error("work_outlived_lease", lease=self._name, term=term.number, overdue_s=overdue_s)
@@ -213,7 +218,7 @@ class Elector:
             await self._pause(share)
             share = 1.0
             try:
-                if self._is_doubtful:
+                if self._is_doubtful or not self.is_leader:
                     await self._look()
                 lease = self._seen.lease
                 if lease is None or not self._is_ours():
@@ -297,11 +302,10 @@ class Elector:
         await asyncio.sleep(self._retry_period_s * share * self._rng.uniform(1.0, 1.0 + _JITTER))
 
     def _note(self, error: Exception) -> None:
-        """Log what hinders us, when it changes."""
-        trouble = repr(error)
-        if trouble != self._trouble:
-            _log.warning("lease_call_failed", lease=self._name, identity=self._identity, error=trouble)
-        self._trouble = trouble
+        """Log that something hinders us, when it begins."""
+        if not self._trouble:
+            _log.warning("lease_call_failed", lease=self._name, identity=self._identity, error=repr(error))
+        self._trouble = repr(error)
 
 
 class FencedTransport:
