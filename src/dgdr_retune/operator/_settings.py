@@ -111,7 +111,7 @@ class Settings(BaseModel):
     """Objects of a kind that are worked on at the same time; a worker mostly waits for the API server."""
     lease_name: Name = "dgdr-retune-operator"
     """Lease of the leader."""
-    lease_duration_seconds: Seconds = 15
+    lease_duration_seconds: Annotated[int, Field(ge=1, le=86_400)] = 15
     """A leader that is not heard of for this long is replaced. Kubernetes' own components use the same three times."""
     renew_deadline_seconds: Seconds = 10
     """A leader that could not renew its Lease for this long stops its work."""
@@ -135,9 +135,12 @@ class Settings(BaseModel):
     """Least severity that is logged."""
 
     @model_validator(mode="after")
-    def _lease_times_are_ordered(self) -> Self:
-        if not self.retry_period_seconds < self.renew_deadline_seconds < self.lease_duration_seconds:
-            raise ValueError("retry_period_seconds < renew_deadline_seconds < lease_duration_seconds must hold")
+    def _lease_times_fit(self) -> Self:
+        if not 2 * self.retry_period_seconds <= self.renew_deadline_seconds < self.lease_duration_seconds:
+            raise ValueError(
+                "have renew_deadline_seconds less than lease_duration_seconds and twice retry_period_seconds at least:"
+                " a leader must be able to try twice before it gives up, and to give up before it is replaced"
+            )
         return self
 
     @model_validator(mode="after")
