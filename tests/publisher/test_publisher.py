@@ -243,6 +243,18 @@ def test_a_candidate_without_a_status_is_made_again(world: World, play: Play) ->
     play(scenario())
 
 
+def test_lost_replies_do_not_use_up_the_tries(world: World, play: Play) -> None:
+    async def scenario() -> None:
+        world.write(snapshot(candidate(1.0), phase="Succeeded"))
+        world.transport.faults = [Fault(at=number, before=False, killed=False) for number in (1, 4, 5)]
+        begun = world.loop.time()
+        assert await played(world) is Exit.ACKNOWLEDGED
+        assert [write.split()[0] for write in world.transport.writes] == ["POST", "DELETE", "POST", "PUT", "PATCH"]
+        assert world.loop.time() - begun < 1
+
+    play(scenario())
+
+
 def foreign(name: str, **metadata: Json) -> Json:
     spec = {"parameters": {}, "backendFramework": "sglang"}
     head = {"apiVersion": "nvidia.com/v1beta2", "kind": "DynamoGraphDeploymentCandidate"}

@@ -1,6 +1,7 @@
 """What is read from a sweeper's file, and what is refused."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from dgdr_retune.publisher._candidate import candidate_object
 from dgdr_retune.publisher._file import read_file
 from dgdr_retune.publisher._snapshot import check_follows
 from dgdr_retune.publisher._yaml import MAX_DEPTH, YamlError, documents
+from dgdr_retune.sweeper import _snapshot as sweeper
+from dgdr_retune.sweeper._errors import SweeperError
+from dgdr_retune.sweeper._yaml import dump
 
 Json = Any
 
@@ -280,3 +284,21 @@ def test_a_pipe_and_a_directory_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(SnapshotError, match="no regular file"):
         read_file(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
+def test_what_our_sweeper_writes_is_read(tmp_path: Path, mode: str) -> None:
+    rendered = (Path(__file__).parents[1] / "sweeper" / "golden" / f"{mode}.yaml").read_text()
+    entry = dump([candidate(1.0, manifest=rendered)])
+    scored = sweeper.Candidate(score=9.0, rank=(-9.0, 2, ""), text=entry)
+    file = sweeper.SnapshotFile(tmp_path, lambda: datetime(2026, 10, 1, tzinfo=UTC))
+    file.write(sweeper.Snapshot(evaluated=1, candidates=(scored,), message="1 of 2"))
+    content = read_file(tmp_path)
+    assert content is not None
+    found = read_snapshot(content)
+    assert (found.phase, found.evaluated, found.message) == ("Running", 1, "1 of 2")
+    assert found.candidates[0].spec["backendFramework"] == "vllm"
+    file.write(file.latest.failed(SweeperError("it broke")))
+    content = read_file(tmp_path)
+    assert content is not None
+    assert read_snapshot(content).error == "SweeperFailed: it broke"

@@ -82,7 +82,7 @@ def next_step(sweeper_exit: int | None, seen: Snapshot | SnapshotError | None, a
     if last is not None and last.terminal:
         return Step(last, Exit.ACKNOWLEDGED if last.phase == "Succeeded" else Exit.RUN_FAILED)
     if not ended:
-        return Step(last, None, "" if last else "there is no snapshot yet")
+        return Step(last, None)
     if sweeper_exit != 0:
         return Step(last, Exit.ACKNOWLEDGED, f"the sweeper ended with exit code {sweeper_exit}")
     return Step(last, Exit.PROTOCOL_VIOLATION, "the sweeper ended with exit code 0 and wrote no final snapshot")

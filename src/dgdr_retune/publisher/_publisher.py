@@ -57,6 +57,7 @@ class Publisher:
 
     async def run(self) -> Exit:
         """Publish until there is an end; cancelling it stops at once, and leaves the rest to a next start."""
+        _log.info("started", run=self._cluster.run_name, pod=self._cluster.pod_name, directory=str(self._directory))
         try:
             while True:
                 if (exit_ := await self._poll()) is not None:
