@@ -83,7 +83,7 @@ class HttpTransport:
         try:
             yield _HttpStream(response, call)
         finally:
-            response.close()
+            _abort(response)
 
     async def _begun(self, call: Call, progress: _Progress) -> aiohttp.ClientResponse:
         """The response once its headers are there; a credential that is refused is renewed once."""
@@ -163,6 +163,13 @@ def _classed(call: Call, progress: _Progress) -> Iterator[None]:
         if not progress.sent:
             raise NotSentError(f"the API server cannot be reached: {what}") from error
         raise MaybeAppliedError(f"no answer came: {what}") from error
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """End a response that is still coming, without waiting for a server's goodbye as TLS would, for half a minute."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
 
 
 def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
