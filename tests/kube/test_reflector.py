@@ -255,6 +255,12 @@ def test_a_failure_is_logged_once_and_so_is_its_end() -> None:
     assert logs[0]["resource"] == "jobs"
 
 
+def test_a_quiet_server_without_bookmarks_is_not_logged_about_again_and_again() -> None:
+    with capture_logs() as logs:
+        followed(page(9), *[QUIET] * 20, seconds=1000, inactivity_s=70)
+    assert [entry["event"] for entry in logs] == ["watch_failed"]
+
+
 def test_what_is_missing_in_the_grants_is_logged_with_its_reason() -> None:
     with capture_logs() as logs:
         followed(*[refused(403, "Forbidden")] * 3, page(9), QUIET)

@@ -13,6 +13,7 @@ from dgdr_retune.kube._resource import Json
 RETRY_AFTER_CAP_S: Final = 60.0
 """No server is waited for longer than this at its own word."""
 
+_INTERNAL_ERROR: Final = 500
 _UNSAID: Final = {
     401: "Unauthorized",
     403: "Forbidden",
@@ -139,17 +140,20 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RefusedErro
     if not isinstance(said, dict) or said.get("kind") != "Status":
         text = body[:200].decode("utf-8", "replace").strip() or "without an explanation"
         said = {"message": f"HTTP {status}: {text}"}
-    return refusal_of(said, status, retry_after_s=_retry_after_s(headers))
+    return _refused(said, status, _retry_after_s(headers))
 
 
-def refusal_of(said: Mapping[str, Json], status: int, *, retry_after_s: float | None = None) -> RefusedError:
-    """The error that a Status object means; ``status`` is HTTP's, for when it does not say one."""
+def refusal_of(said: Mapping[str, Json]) -> RefusedError:
+    """The error that a Status object means which comes without HTTP's status."""
+    code = said.get("code")
+    return _refused(said, code if isinstance(code, int) else _INTERNAL_ERROR, None)
+
+
+def _refused(said: Mapping[str, Json], status: int, retry_after_s: float | None) -> RefusedError:
     details = said.get("details")
     details = details if isinstance(details, dict) else {}
     if retry_after_s is None and isinstance(asked := details.get("retryAfterSeconds"), int) and asked > 0:
         retry_after_s = min(float(asked), RETRY_AFTER_CAP_S)
-    code = said.get("code")
-    status = code if isinstance(code, int) and code else status
     reason = str(said.get("reason") or _UNSAID.get(status, "Unknown"))
     kind = AlreadyExistsError if (status, reason) == (409, "AlreadyExists") else _CLASSES.get(status, RefusedError)
     causes = details.get("causes")

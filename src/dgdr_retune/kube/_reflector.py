@@ -107,8 +107,8 @@ class Reflector:
             if self._version == version and loop.time() - began < SHORT_WATCH_S:
                 raise MaybeAppliedError("the watch ended as soon as it began", reason="Ended")
         except KubeError as error:
-            if self._version != version or loop.time() - began >= SHORT_WATCH_S:
-                self._thrive()
+            if loop.time() - began >= SHORT_WATCH_S:
+                self._failures = 0
             await self._pause(error)
             return _can_go_on_after(error)
         self._thrive()
@@ -128,6 +128,7 @@ class Reflector:
         try:
             async with patience, aclosing(watch) as events:
                 async for event in events:
+                    self._thrive()
                     changes = self.cache.happened(event["type"], event["object"])
                     self._version = event["object"]["metadata"]["resourceVersion"]
                     self._report(changes)

@@ -34,7 +34,7 @@ def _event(line: bytes) -> dict[str, Json]:
     """The event in one line; one that says the watch is over is raised."""
     match event := decode(line):
         case {"type": "ERROR", "object": {"kind": "Status"} as said}:
-            raise refusal_of(said, 500)
+            raise refusal_of(said)
         case {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}} if version.isdecimal():
             return dict(event)
         case {"type": "ADDED" | "MODIFIED" | "DELETED", "object": found} if is_stored(found):
