@@ -283,6 +283,17 @@ def test_a_term_outlives_one_renewal_that_hangs(world: World) -> None:
     world.loop.run(scenario())
 
 
+def test_a_term_that_is_never_renewed_ends_in_time(world: World) -> None:
+    async def scenario() -> None:
+        first = world.candidate("first")
+        first.plan = lambda call: Trip(there_s=HANGS_S) if call.method == "PUT" else Trip()
+        first.start()
+        await asyncio.sleep(30)
+        assert first.ended[0] == pytest.approx(DEADLINE_S, abs=0.1)
+
+    world.loop.run(scenario())
+
+
 @pytest.mark.parametrize("methods", [("PUT",), ("PUT", "GET")])
 def test_the_work_is_cancelled_in_time_when_all_requests_hang(world: World, methods: tuple[str, ...]) -> None:
     async def scenario() -> None:

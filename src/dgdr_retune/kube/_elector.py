@@ -234,7 +234,7 @@ class Elector:
                 self._note(error)
             else:
                 self._trouble = ""
-                if self.is_leader and not deadline.expired():
+                if not deadline.expired():
                     self._until_s = until_s
                     deadline.reschedule(until_s)
 
