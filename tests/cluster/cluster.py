@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import httpx
 from attrs import frozen
-from tests.cluster.programs import PAUSE_IMAGE, programs, write_kubeconfig
+from tests.cluster.programs import DATA, PAUSE_IMAGE, programs, write_kubeconfig
 from tests.controlplane.certificates import Certificates
 from tools.cluster.image import write_program_image
 
@@ -87,7 +87,7 @@ class Cluster:
 
     def ctr(self, *arguments: str) -> str:
         """Run containerd's client on the images and containers that kubelet sees; what it printed."""
-        socket = f"--address={self.directory / 'containerd.sock'}"
+        socket = f"--address={self.directory / DATA / 'containerd.sock'}"
         return self.inside(str(self.programs / "ctr"), socket, "--namespace=k8s.io", *arguments)
 
     def import_image(self, archive: Path) -> None:
@@ -124,7 +124,7 @@ def _wait_until_ready(cluster: Cluster, keeper: subprocess.Popen[str]) -> None:
 
         while (answer := answers("/readyz")) is None or answer.status_code != httpx.codes.OK:
             _wait("API server", keeper, cluster.directory, deadline)
-        while not (cluster.directory / "containerd.sock").exists():
+        while not _containerd_serves(cluster):
             _wait("containerd", keeper, cluster.directory, deadline)
         pause = cluster.directory / "pause.tar"
         write_program_image(pause, PAUSE_IMAGE, cluster.programs / "pause")
@@ -133,6 +133,14 @@ def _wait_until_ready(cluster: Cluster, keeper: subprocess.Popen[str]) -> None:
             _wait("Ready node", keeper, cluster.directory, deadline)
         while (account := answers("/api/v1/namespaces/default/serviceaccounts/default")) is None or account.is_error:
             _wait("service account in the default namespace", keeper, cluster.directory, deadline)
+
+
+def _containerd_serves(cluster: Cluster) -> bool:
+    try:
+        cluster.ctr("version")
+    except ClusterError:
+        return False
+    return True
 
 
 def _node_is_ready(answer: httpx.Response | None) -> bool:
@@ -159,7 +167,14 @@ def running(found: Path, directory: Path) -> Iterator[Cluster]:
     started = [attrs.asdict(program) for program in programs(found, directory, certificates, control_group)]
     plan = directory / "plan.json"
     plan.write_text(
-        json.dumps({"directory": str(directory), "control_group": control_group, "programs": started}),
+        json.dumps(
+            {
+                "directory": str(directory),
+                "data": str(directory / DATA),
+                "control_group": control_group,
+                "programs": started,
+            }
+        )
     )
     with (directory / "logs" / "keeper.log").open("wb") as log:
         keeper = subprocess.Popen(

@@ -47,7 +47,7 @@ def remove_control_group(group: Path) -> None:
 
 
 def remove_all_but_logs(directory: Path) -> None:
-    """Remove what the cluster wrote, hundreds of megabytes."""
+    """Remove what the cluster wrote; its data was in memory and is gone already."""
     for path in directory.iterdir():
         if path.name == "logs":
             continue
