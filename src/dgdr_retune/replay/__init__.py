@@ -14,6 +14,7 @@ from dgdr_retune.replay._errors import (
 from dgdr_retune.replay._load import load_trace
 from dgdr_retune.replay._sharing import TraceHandle, attach, share
 from dgdr_retune.replay._specification import (
+    CalibratedTiming,
     EngineSpecification,
     FixedTiming,
     PolynomialTiming,
@@ -24,6 +25,7 @@ from dgdr_retune.replay._trace import Trace, trace_of
 
 __all__ = [
     "BuiltInEngine",
+    "CalibratedTiming",
     "DynamoEngine",
     "EngineFailedError",
     "EngineSection",

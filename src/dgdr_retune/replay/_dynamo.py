@@ -23,8 +23,8 @@ from attrs import frozen
 from dgdr_retune.replay._built_in import check_block_size
 from dgdr_retune.replay._dynamo_messages import Answer, PerRequest, Ready, Replay
 from dgdr_retune.replay._engine import Metrics, RequestTimes, RouterParameters, Scenario, Sla
-from dgdr_retune.replay._errors import EngineFailedError, EngineUnavailableError
-from dgdr_retune.replay._specification import FixedTiming
+from dgdr_retune.replay._errors import EngineFailedError, EngineSectionError, EngineUnavailableError
+from dgdr_retune.replay._specification import CalibratedTiming, FixedTiming
 from dgdr_retune.replay._trace import Trace, row_hashes
 
 _MODULE = "dgdr_retune.replay._dynamo_child"
@@ -136,6 +136,8 @@ def _message(scenario: Scenario, router: RouterParameters, *, per_request: bool)
 def _engine_arguments(scenario: Scenario) -> dict[str, Any]:
     """The scenario's engine as the runtime's canonical configuration."""
     worker = scenario.specification.aggregated
+    if isinstance(worker.timing, CalibratedTiming):
+        raise EngineSectionError("timing", "is calibrated, which Dynamo's replay does not know; use `engine: built-in`")
     timing: dict[str, Any] = {"type": "polynomial"}
     if isinstance(worker.timing, FixedTiming):
         timing = {"type": "fixed", "prefill_ms": worker.timing.prefill_ms, "decode_ms": worker.timing.decode_ms}

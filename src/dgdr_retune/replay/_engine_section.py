@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dgdr_retune.replay._errors import EngineSectionError
 from dgdr_retune.replay._specification import (
+    CalibratedTiming,
     EngineSpecification,
     FixedTiming,
     PolynomialTiming,
@@ -18,7 +19,15 @@ from dgdr_retune.replay._specification import (
 
 Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
 Milliseconds = Annotated[float, Field(gt=0, le=86_400_000, allow_inf_nan=False)]
+Overhead = Annotated[float, Field(ge=0, le=86_400_000, allow_inf_nan=False)]
+MillisecondsPerToken = Overhead
 Name = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+_DURATIONS: dict[str, tuple[str, ...]] = {
+    "fixed": ("prefill_ms", "decode_ms"),
+    "calibrated": ("prefill_ms", "decode_ms", "prefill_ms_per_token", "decode_ms_per_token", "overhead_ms"),
+}
 
 
 class Section(BaseModel):
@@ -73,19 +82,27 @@ class KvCache(Section):
 
 
 class TimingSection(Section):
-    """How long a scheduler step takes; `default` leaves it to AISimulate's measured tables."""
+    """How long a scheduler step takes; `default` leaves it to AISimulate's measured tables.
 
-    type: Literal["default", "fixed", "polynomial"] = "default"
+    `calibrated` is this project's own, written by `dgdr-retune calibrate`: linear in a step's new prompt tokens and in
+    the known tokens of its decoding requests, and a constant for each request.
+    """
+
+    type: Literal["default", "fixed", "polynomial", "calibrated"] = "default"
     prefill_ms: Milliseconds | None = None
     decode_ms: Milliseconds | None = None
+    prefill_ms_per_token: MillisecondsPerToken | None = None
+    decode_ms_per_token: MillisecondsPerToken | None = None
+    overhead_ms: Overhead | None = None
 
     @model_validator(mode="after")
-    def _durations_when_fixed(self) -> Self:
-        given = [value is not None for value in (self.prefill_ms, self.decode_ms)]
-        if self.type == "fixed" and not all(given):
-            raise ValueError("`prefill_ms` and `decode_ms` are needed with type `fixed`")
-        if self.type != "fixed" and any(given):
-            raise ValueError("`prefill_ms` and `decode_ms` belong to type `fixed` only")
+    def _durations_of_the_type(self) -> Self:
+        needed = _DURATIONS.get(self.type, ())
+        for name in _DURATIONS["calibrated"]:
+            given = getattr(self, name) is not None
+            if given != (name in needed):
+                verb = "does not belong to" if given else "is needed with"
+                raise ValueError(f"`{name}` {verb} type `{self.type}`")
         return self
 
 
@@ -165,6 +182,8 @@ class EngineSection(Section):
 def _timing(section: TimingSection, path: str) -> Timing:
     if section.type == "polynomial":
         return PolynomialTiming()
+    if section.type == "calibrated":
+        return CalibratedTiming(**section.model_dump(include=set(_DURATIONS["calibrated"])))
     if section.prefill_ms is None or section.decode_ms is None:
         _refuse_default(path, "{type: polynomial} or {type: fixed, prefill_ms: X, decode_ms: Y}")
     return FixedTiming(prefill_ms=section.prefill_ms, decode_ms=section.decode_ms)

@@ -18,7 +18,26 @@ class PolynomialTiming:
     """Dynamo's default mocker timing, polynomial in the new prefill tokens and the active share of the KV cache."""
 
 
-Timing = FixedTiming | PolynomialTiming
+@frozen
+class CalibratedTiming:
+    """What `calibrate` fits to recorded latencies; milliseconds. Only the built-in engine replays it.
+
+    Attributes:
+        prefill_ms: of a pass that computes any prompt token, and
+        prefill_ms_per_token: of each such token.
+        decode_ms: of a pass in which any request goes on decoding, and
+        decode_ms_per_token: of each known token of these requests.
+        overhead_ms: of each request, outside of its worker's passes: transport and scheduling.
+    """
+
+    prefill_ms: float
+    prefill_ms_per_token: float
+    decode_ms: float
+    decode_ms_per_token: float
+    overhead_ms: float
+
+
+Timing = FixedTiming | PolynomialTiming | CalibratedTiming
 
 
 @frozen

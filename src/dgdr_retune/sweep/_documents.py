@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import asdict
 
-from dgdr_retune.replay import FixedTiming, PolynomialTiming
+from dgdr_retune.replay import CalibratedTiming, FixedTiming, PolynomialTiming
 from dgdr_retune.sweep._decision import Decision
 from dgdr_retune.sweep._objective import Objective
 from dgdr_retune.sweep._standings import Standing, compare_sweep, ranking, standing
@@ -15,7 +15,7 @@ from dgdr_retune.sweep._traffic import TrafficInterval
 DECISION_SCHEMA = "dgdr-retune/decision/v1"
 SWEEP_SCHEMA = "dgdr-retune/sweep/v1"
 
-_TIMINGS: dict[type, str] = {FixedTiming: "fixed", PolynomialTiming: "polynomial"}
+_TIMINGS: dict[type, str] = {FixedTiming: "fixed", PolynomialTiming: "polynomial", CalibratedTiming: "calibrated"}
 
 
 def decision_document(decision: Decision) -> dict[str, Any]:

@@ -42,11 +42,22 @@ from dgdr_retune.replay._simulation._state import (
     WHEEL,
     WORKER,
     Policy,
+    Polynomial,
     Shape,
     State,
 )
-from dgdr_retune.replay._specification import EngineSpecification, FixedTiming
+from dgdr_retune.replay._specification import (
+    CalibratedTiming,
+    EngineSpecification,
+    FixedTiming,
+    PolynomialTiming,
+    Timing,
+)
 from dgdr_retune.replay._trace import Trace
+
+_MOCKER_PREFILL = Polynomial(4.209989e-07, 1.518344e-02, 1.650142e01)
+_MOCKER_DECODE = Polynomial(-25.74, 54.01, 5.74)
+_MOCKER_LEAST_DECODE_MS = 1.0
 
 _EMPTY_LISTS = (
     WAITING_FIRST,
@@ -180,21 +191,36 @@ def _shape(trace: Trace, specification: EngineSpecification, limits: NDArray[np.
 
 
 def _policy(scenario: Scenario, router: RouterParameters, replication: int) -> Policy:
-    timing = scenario.specification.aggregated.timing
-    fixed = timing if isinstance(timing, FixedTiming) else FixedTiming(prefill_ms=0.0, decode_ms=0.0)
+    worker = scenario.specification.aggregated
     return Policy(
         credit=float(router.overlap_score_credit),
         credit_decay=float(router.overlap_score_credit_decay),
         prefill_scale=float(router.prefill_load_scale),
         request_weight=float(router.decode_active_request_weight),
         temperature=float(router.temperature),
-        polynomial=not isinstance(timing, FixedTiming),
-        fixed_prefill_ms=float(fixed.prefill_ms),
-        fixed_decode_ms=float(fixed.decode_ms),
+        **_durations(worker.timing, worker.blocks * worker.block_size),
         speedup=float(scenario.speedup),
         seed=CANONICAL_SEED,
         replication=replication,
     )
+
+
+def _durations(timing: Timing, capacity: int) -> dict[str, Any]:
+    """How long passes take: by new prompt tokens, and by the share of the capacity, in tokens, that decodes."""
+    match timing:
+        case FixedTiming():
+            prefill, decode = Polynomial(0.0, 0.0, timing.prefill_ms), Polynomial(0.0, 0.0, timing.decode_ms)
+            return {"prefill_ms": prefill, "decode_ms": decode, "least_decode_ms": 0.0}
+        case CalibratedTiming():
+            prefill = Polynomial(0.0, timing.prefill_ms_per_token, timing.prefill_ms)
+            decode = Polynomial(0.0, timing.decode_ms_per_token * capacity, timing.decode_ms)
+            return {"prefill_ms": prefill, "decode_ms": decode, "least_decode_ms": 0.0}
+        case PolynomialTiming():
+            return {
+                "prefill_ms": _MOCKER_PREFILL,
+                "decode_ms": _MOCKER_DECODE,
+                "least_decode_ms": _MOCKER_LEAST_DECODE_MS,
+            }
 
 
 def _workers(shape: Shape) -> NDArray[np.int64]:

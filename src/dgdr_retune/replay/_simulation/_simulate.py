@@ -24,6 +24,7 @@ from dgdr_retune.replay._simulation._state import (
     WORKER,
     State,
 )
+from dgdr_retune.replay._specification import CalibratedTiming
 from dgdr_retune.replay._trace import Trace
 
 Run = Callable[[State], int]
@@ -61,11 +62,13 @@ def _outcome(trace: Trace, scenario: Scenario, state: State) -> Outcome:
     requests = np.asarray(state.requests).reshape(-1, REQUEST_SIZE).astype(np.int64)
     times = np.asarray(state.times).reshape(-1, TIMES_SIZE)
     gaps = int(state.scratch[GAPS])
+    timing = scenario.specification.aggregated.timing
+    overhead_ms = timing.overhead_ms if isinstance(timing, CalibratedTiming) else 0.0
     return Outcome(
         arrival_ms=(trace.arrival_ms - trace.arrival_ms[0]) / scenario.speedup,
-        first_token_ms=times[:, FIRST_TOKEN],
-        second_token_ms=times[:, SECOND_TOKEN],
-        end_ms=times[:, END],
+        first_token_ms=times[:, FIRST_TOKEN] + overhead_ms,
+        second_token_ms=times[:, SECOND_TOKEN] + overhead_ms,
+        end_ms=times[:, END] + overhead_ms,
         refused=requests[:, LIMIT] < 0,
         worker=requests[:, WORKER],
         output_length=requests[:, GENERATED],

@@ -150,6 +150,14 @@ class Shape(NamedTuple):
     chain: int
 
 
+class Polynomial(NamedTuple):
+    """Milliseconds: `square * x * x + linear * x + constant`."""
+
+    square: float
+    linear: float
+    constant: float
+
+
 class Policy(NamedTuple):
     """The router's parameters, the timing, and what the random numbers are a function of."""
 
@@ -158,9 +166,9 @@ class Policy(NamedTuple):
     prefill_scale: float
     request_weight: float
     temperature: float
-    polynomial: bool
-    fixed_prefill_ms: float
-    fixed_decode_ms: float
+    prefill_ms: Polynomial
+    decode_ms: Polynomial
+    least_decode_ms: float
     speedup: float
     seed: int
     replication: int

@@ -3,7 +3,7 @@
 import math
 
 from dgdr_retune.replay._simulation._compile import kernel
-from dgdr_retune.replay._simulation._state import Policy, Shape
+from dgdr_retune.replay._simulation._state import Policy, Polynomial, Shape
 
 _HALF = 0.5
 
@@ -30,6 +30,12 @@ def whole_nanoseconds(ms: float) -> float:
 
 
 @kernel
+def value(polynomial: Polynomial, x: float) -> float:
+    """Of a polynomial at `x`."""
+    return polynomial.square * (x * x) + polynomial.linear * x + polynomial.constant
+
+
+@kernel
 def prefill_ms(policy: Policy, prompts: int, ends: int, starts: int) -> float:
     """The time for the new prompt tokens of a pass.
 
@@ -38,16 +44,11 @@ def prefill_ms(policy: Policy, prompts: int, ends: int, starts: int) -> float:
     """
     if prompts == 0:
         return 0.0
-    if not policy.polynomial:
-        return whole_nanoseconds(policy.fixed_prefill_ms)
-    tokens = float(prompts * (ends // prompts - starts // prompts))
-    return whole_nanoseconds(4.209989e-07 * (tokens * tokens) + 1.518344e-02 * tokens + 1.650142e01)
+    return whole_nanoseconds(value(policy.prefill_ms, float(prompts * (ends // prompts - starts // prompts))))
 
 
 @kernel
 def decode_ms(shape: Shape, policy: Policy, context_tokens: int) -> float:
     """The time for one token of each decoding request, with so many known tokens among them."""
-    if not policy.polynomial:
-        return whole_nanoseconds(policy.fixed_decode_ms)
     share = min(context_tokens / (shape.blocks * shape.block_size), 1.0)
-    return whole_nanoseconds(max(-25.74 * (share * share) + 54.01 * share + 5.74, 1.0))
+    return whole_nanoseconds(max(value(policy.decode_ms, share), policy.least_decode_ms))
