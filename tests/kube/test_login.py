@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
-from tests.kube.test_transport import Hostile, call, config_file, fine, serving
+from tests.kube.loopback import Hostile, call, config_file, fine, serving
 
 from dgdr_retune.kube import ConfigurationError, HttpTransport, InCluster, Kubeconfig, connect
 from dgdr_retune.kube._login import REREAD_EVERY_S, Login

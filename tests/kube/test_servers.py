@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from uuid import uuid4
 
 import httpx
 import pytest
 from attrs import field, frozen
 from structlog.testing import capture_logs
 from tests.controlplane.control_plane import ControlPlane
-from tests.kube.test_transport import config_file
+from tests.kube.loopback import config_file
 
 from dgdr_retune.kube import (
     CLAIMS,
@@ -106,7 +107,7 @@ Run = Callable[[Scenario], None]
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Runs a scenario on one of the servers."""
     kind = request.param
-    name = f"kube-{abs(hash((request.node.name, kind))) % 10**9}"
+    name = f"kube-{uuid4().hex[:12]}"
 
     @asynccontextmanager
     async def reach() -> AsyncIterator[tuple[Transport, Callable[[], Awaitable[None]]]]:

@@ -20,12 +20,12 @@ async def watch_events(
         while True:
             try:
                 async with asyncio.timeout(inactivity_s):
-                    line = await anext(whole, None)
+                    line = await anext(whole)
+            except StopAsyncIteration:
+                return
             except TimeoutError as error:
                 message = f"the watch of {resource.plural} was silent for {inactivity_s:g} s"
                 raise MaybeAppliedError(message, reason="Silent") from error
-            if line is None:
-                return
             if line.strip():
                 yield _event(line)
 
