@@ -179,6 +179,14 @@ def test_what_only_aisimulate_evaluates_is_refused_without_it(
     assert cause in error
 
 
+def test_an_engine_that_is_not_installed_is_refused(window: Path, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden" / "dynamo" / "__init__.py"
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("raise ImportError('not here')")
+    search = {"PYTHONPATH": str(tmp_path / "hidden")}
+    assert "EngineMissing: " in refused(tmp_path, document(window), "--engine", "dynamo", **search)
+
+
 def test_gpus_out_of_bounds_and_another_block_size_leave_nothing_feasible(window: Path, tmp_path: Path) -> None:
     budget = document(window, optimization={"constraints": {"max_candidate_gpus": 2}})
     assert "the engine takes 4 GPUs" in refused(tmp_path, budget, status=1)
@@ -211,7 +219,7 @@ HUGE = {
 def test_a_signal_ends_it_at_once_with_its_children_and_a_final_snapshot(
     number: signal.Signals, window: Path, tmp_path: Path
 ) -> None:
-    with running(tmp_path, document(window, **HUGE), DGDR_RETUNE_REPLICATIONS="50") as process:
+    with running(tmp_path, document(window, **HUGE), DGDR_RETUNE_REPLICATIONS="5") as process:
         until(lambda: (tmp_path / FILE_NAME).exists() and read_snapshot(tmp_path)["progress"]["evaluated"])
         workers = children(process.pid)
         assert workers
@@ -228,7 +236,7 @@ def test_a_signal_ends_it_at_once_with_its_children_and_a_final_snapshot(
 
 def test_the_first_snapshot_is_there_before_anything_is_evaluated(window: Path, tmp_path: Path) -> None:
     what = document(window, **HUGE | {"dgdr_run": {"snapshot_interval_seconds": 600}})
-    with running(tmp_path, what, DGDR_RETUNE_REPLICATIONS="50"):
+    with running(tmp_path, what, DGDR_RETUNE_REPLICATIONS="5"):
         until((tmp_path / FILE_NAME).exists)
         snapshot = read_snapshot(tmp_path)
     assert snapshot["run"] == {"phase": "Running", "terminal": False}
@@ -236,7 +244,7 @@ def test_the_first_snapshot_is_there_before_anything_is_evaluated(window: Path, 
 
 
 def test_workers_die_with_a_process_that_is_killed(window: Path, tmp_path: Path) -> None:
-    with running(tmp_path, document(window, **HUGE), DGDR_RETUNE_REPLICATIONS="50") as process:
+    with running(tmp_path, document(window, **HUGE), DGDR_RETUNE_REPLICATIONS="5") as process:
         workers = until(lambda: children(process.pid))
         process.kill()
         until(lambda: not any(map(alive, workers)))

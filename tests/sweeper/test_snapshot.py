@@ -55,7 +55,9 @@ def test_a_failure_says_reason_and_cause_within_its_bound(tmp_path: Path) -> Non
     }
     assert snapshot["progress"]["evaluated"] == 2
     file(tmp_path).write(Snapshot().failed(TraceUnusableError("\x07\U0001f600\n" * 1000)))
-    assert len(read_snapshot(tmp_path)["run"]["error"]) == 500
+    error = read_snapshot(tmp_path)["run"]["error"]
+    assert len(error) == 500
+    assert error.isprintable()
 
 
 def test_a_final_snapshot_stays(tmp_path: Path) -> None:

@@ -50,9 +50,9 @@ exit statuses:
   {ExitStatus.REFUSED}    refused: arguments, input, trace (missing, a directory, empty, damaged), engine not installed
   {ExitStatus.INTERRUPTED}  SIGINT
   {ExitStatus.TERMINATED}  SIGTERM
-An input that is no grid of router parameters on a trace is handed to `{PROGRAM} recommend`, with its exit statuses
-(1; 2; 3: resource-limited, 0 here if a result was written; 124: timeout at start or end; 130). Without it:
-{ExitStatus.REFUSED}.
+An input that is no grid of router parameters on a trace, or whose generator is aic, is handed to `{PROGRAM} recommend`
+where that is installed, and refused where it is not. Its exit statuses are kept (1, 2, 124 timeout at its start or end,
+130), but {ExitStatus.RESOURCE_LIMITED} (resource-limited) is {ExitStatus.SUCCEEDED} if it wrote a result.
 Every end but SIGKILL leaves a final snapshot that names the cause.
 """
 

@@ -15,7 +15,7 @@ class ExitStatus(IntEnum):
 
 
 class SweeperError(Exception):
-    """The evaluation ends without a result.
+    """The evaluation ends without a result; the message is one printable line.
 
     Attributes:
         reason: for programs, in PascalCase.
@@ -24,6 +24,14 @@ class SweeperError(Exception):
 
     reason = "SweeperFailed"
     status = ExitStatus.FAILED
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what could forge a line of a log: what a file or another program says is in it."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 class InputError(SweeperError):

@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace
 from dgdr_retune.sweep import Failure, Job, JobFailed, JobOutcome, LocalExecutor, MetricMissingError, Objective
 from dgdr_retune.sweeper._candidates import Candidate, Point, scored
-from dgdr_retune.sweeper._errors import NothingFeasibleError
+from dgdr_retune.sweeper._errors import NothingFeasibleError, printable
 from dgdr_retune.sweeper._snapshot import Snapshot, SnapshotFile
 
 
@@ -55,23 +55,33 @@ async def evaluate(plan: Plan, engine: ReplayEngine, trace: Trace, file: Snapsho
         for position, point in enumerate(plan.points)
         for replication in range(plan.replications)
     ]
-    async with LocalExecutor(engine, trace, plan.scenario, processes, timeout_s=plan.timeout_s) as executor:
-        publishing = asyncio.create_task(record.publish())
-        try:
-            await executor.replay(jobs, record.add)
-        finally:
-            publishing.cancel()
+    executor = LocalExecutor(engine, trace, plan.scenario, processes, timeout_s=plan.timeout_s)
+    async with executor, asyncio.TaskGroup() as group:
+        publishing = group.create_task(record.publish())
+        await executor.replay(jobs, record.add)
+        publishing.cancel()
     return record.end(engine.name)
 
 
 @define
 class _Record:
-    """What the replays said so far."""
+    """What the replays said so far.
+
+    Attributes:
+        plan: what is replayed.
+        file: where it is written.
+        outcomes: of candidates that are not done, by position.
+        best: candidates with a result, best first, no more than are published.
+        done: how many have a result.
+        failures: of the others, by position.
+        changed: whether there is something to write.
+    """
 
     plan: Plan
     file: SnapshotFile
     outcomes: dict[int, list[JobOutcome]] = field(factory=dict)
-    candidates: list[Candidate] = field(factory=list)
+    best: list[Candidate] = field(factory=list)
+    done: int = 0
     failures: dict[int, Failure] = field(factory=dict)
     changed: asyncio.Event = field(factory=asyncio.Event)
 
@@ -91,13 +101,15 @@ class _Record:
                 return
             replications.append(outcome.metrics)
         try:
-            self.candidates.append(scored(self.plan.points[position], replications, self.plan.objective))
+            candidate = scored(self.plan.points[position], replications, self.plan.objective)
         except MetricMissingError as error:
             self.failures[position] = Failure(error.reason, str(error))
+            return
+        self.done += 1
+        self.best = sorted([*self.best, candidate], key=lambda each: each.rank)[: self.plan.most]
 
     def snapshot(self) -> Snapshot:
-        best = sorted(self.candidates, key=lambda candidate: candidate.rank)[: self.plan.most]
-        return Snapshot(evaluated=len(self.candidates) + len(self.failures), candidates=tuple(best))
+        return Snapshot(evaluated=self.done + len(self.failures), candidates=tuple(self.best))
 
     async def publish(self) -> None:
         """Write what has changed, at most every interval, beginning one interval after the first snapshot."""
@@ -114,12 +126,12 @@ class _Record:
 
     def end(self, engine: str) -> Snapshot:
         plan, snapshot = self.plan, self.snapshot()
-        if not any(isfinite(candidate.score) for candidate in self.candidates):
+        if not any(isfinite(candidate.score) for candidate in self.best):
             self.file.latest = snapshot
             first = self._first_failure() or "no request of the trace was completed"
             raise NothingFeasibleError(f"no feasible candidate found: {first}")
         message = (
-            f"{len(self.candidates)} of {len(plan.points)} candidates evaluated on engine {engine},"
+            f"{self.done} of {len(plan.points)} candidates evaluated on engine {engine},"
             f" replications: {plan.replications}"
         )
         if self.failures:
@@ -130,4 +142,4 @@ class _Record:
         if not self.failures:
             return ""
         failure = self.failures[min(self.failures)]
-        return f"{failure.reason}: {failure.message}"
+        return printable(f"{failure.reason}: {failure.message}")
