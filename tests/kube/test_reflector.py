@@ -157,6 +157,16 @@ def test_410_again_right_after_each_list_is_waited_out_longer_and_longer_with_ji
     assert len({round(wait / about, 6) for wait, about in zip(between_lists[-4:], [30] * 4, strict=True)}) == 4
 
 
+def test_a_slow_server_that_says_410_each_time_is_waited_out_too() -> None:
+    async def slow_list(_: object) -> Any:
+        await asyncio.sleep(5)
+        return page(9)
+
+    script = [step for _ in range(6) for step in (slow_list, flow(5.0, event("ERROR", status(410, "Expired"))))]
+    _, transport = followed(*script, page(9), QUIET)
+    assert waits(transport)[-2] > 5 + 8
+
+
 @pytest.mark.parametrize("line", [event("ADDED", status(410)), event("MODIFIED", status(410)), b"rubbish\n"])
 def test_a_status_never_becomes_an_object_and_what_is_not_understood_is_listed_again(line: bytes) -> None:
     follower, transport = followed(page(9, thing("a", 3)), flow(line), page(12, thing("a", 3)), QUIET)

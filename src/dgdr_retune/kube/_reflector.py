@@ -107,8 +107,8 @@ class Reflector:
             if self._version == version and loop.time() - began < SHORT_WATCH_S:
                 raise MaybeAppliedError("the watch ended as soon as it began", reason="Ended")
         except KubeError as error:
-            if loop.time() - began >= SHORT_WATCH_S:
-                self._failures = 0
+            if isinstance(error, MaybeAppliedError) and loop.time() - began >= SHORT_WATCH_S:
+                self._failures = 0  # it did begin
             await self._pause(error)
             return _can_go_on_after(error)
         self._thrive()
