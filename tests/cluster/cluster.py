@@ -87,7 +87,7 @@ class Cluster:
 
     def ctr(self, *arguments: str) -> str:
         """Run containerd's client on the images and containers that kubelet sees; what it printed."""
-        socket = f"--address={self.directory / DATA / 'containerd.sock'}"
+        socket = f"--address={DATA / 'containerd.sock'}"
         return self.inside(str(self.programs / "ctr"), socket, "--namespace=k8s.io", *arguments)
 
     def import_image(self, archive: Path) -> None:
@@ -170,7 +170,6 @@ def running(found: Path, directory: Path) -> Iterator[Cluster]:
         json.dumps(
             {
                 "directory": str(directory),
-                "data": str(directory / DATA),
                 "control_group": control_group,
                 "programs": started,
             }

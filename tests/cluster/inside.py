@@ -46,11 +46,10 @@ def build_network() -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")  # of this network namespace
 
 
-def hide_the_machine(directory: Path, data: Path) -> None:
+def hide_the_machine(directory: Path) -> None:
     """Give the programs directories and sysctls of their own under the names that they insist on, all in memory."""
     command("mount", "--make-rshared", "/")
-    data.mkdir()
-    for path in (*HIDDEN, str(data)):
+    for path in HIDDEN:
         command("mount", "-t", "tmpfs", "-o", "mode=0755", "cluster", path)
     fakes = directory / "sysctls"
     fakes.mkdir()
@@ -112,7 +111,7 @@ def main() -> int:
     """Run the cluster until one of its programs ends."""
     plan = json.loads(Path(sys.argv[1]).read_text())
     directory = Path(plan["directory"])
-    hide_the_machine(directory, Path(plan["data"]))
+    hide_the_machine(directory)
     build_network()
     listening = socket.socket(fileno=int(sys.argv[2]))
     threading.Thread(target=asyncio.run, args=(carry_all(listening),), daemon=True).start()

@@ -11,7 +11,7 @@ from tests.cluster.inside import API_PORT, NODE_ADDRESS
 from tests.controlplane.certificates import Certificates
 
 STORE = "http://127.0.0.1:2379"
-DATA = "data"  # below the cluster's directory: in memory, and gone with the cluster
+DATA = Path("/run/cluster")  # as the node sees it: in memory, and short, for sockets have paths of 107 characters
 PAUSE_IMAGE = "dgdr-retune.invalid/pause:test"
 CNI_PROGRAMS = "/usr/lib/cni"  # of Debian's containernetworking-plugins
 
@@ -100,7 +100,7 @@ def programs(found: Path, directory: Path, certificates: Certificates, control_g
     kubeconfig = directory / "inside.kubeconfig"
     write_kubeconfig(kubeconfig, f"https://127.0.0.1:{API_PORT}", certificates)
     yield from _control_plane(found, directory, certificates, kubeconfig)
-    socket = directory / DATA / "containerd.sock"
+    socket = DATA / "containerd.sock"
     yield _containerd(found, directory, socket)
     yield _kubelet(found, directory, socket, kubeconfig, control_group)
 
@@ -111,7 +111,7 @@ def _control_plane(found: Path, directory: Path, certificates: Certificates, kub
         "etcd",
         (
             str(found / "etcd"),
-            f"--data-dir={directory / DATA / 'etcd'}",
+            f"--data-dir={DATA / 'etcd'}",
             "--unsafe-no-fsync",
             f"--listen-client-urls={STORE}",
             f"--advertise-client-urls={STORE}",
@@ -170,7 +170,7 @@ def _control_plane(found: Path, directory: Path, certificates: Certificates, kub
                 "--bind-address=127.0.0.1",
                 f"--secure-port={port}",
                 "--leader-elect=false",
-                f"--cert-dir={directory / DATA / name}",
+                f"--cert-dir={DATA / name}",
                 "--authentication-skip-lookup=true",
                 *more,
             ),
@@ -181,14 +181,12 @@ def _control_plane(found: Path, directory: Path, certificates: Certificates, kub
 def _containerd(found: Path, directory: Path, socket: Path) -> Program:
     network = directory / "cni"
     network.mkdir()
-    ipam = NETWORK["plugins"][0]["ipam"] | {"dataDir": str(directory / DATA / "addresses")}
+    ipam = NETWORK["plugins"][0]["ipam"] | {"dataDir": str(DATA / "addresses")}
     plugins = [NETWORK["plugins"][0] | {"ipam": ipam}]
     (network / "pods.conflist").write_text(json.dumps(NETWORK | {"plugins": plugins}))
     configuration = directory / "containerd.toml"
     configuration.write_text(
-        CONTAINERD.format(
-            directory=directory, data=directory / DATA, socket=socket, pause=PAUSE_IMAGE, cni_programs=CNI_PROGRAMS
-        )
+        CONTAINERD.format(directory=directory, data=DATA, socket=socket, pause=PAUSE_IMAGE, cni_programs=CNI_PROGRAMS)
     )
     path = f"{found}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # for the shim and runc
     return Program("containerd", (str(found / "containerd"), f"--config={configuration}"), {"PATH": path})
@@ -228,9 +226,9 @@ def _kubelet(found: Path, directory: Path, socket: Path, kubeconfig: Path, contr
             f"--config={configuration}",
             f"--kubeconfig={kubeconfig}",
             "--hostname-override=localhost",
-            f"--root-dir={directory / DATA / 'kubelet'}",
-            f"--cert-dir={directory / DATA / 'kubelet' / 'pki'}",
-            f"--volume-plugin-dir={directory / DATA / 'volume-plugins'}",
+            f"--root-dir={DATA / 'kubelet'}",
+            f"--cert-dir={DATA / 'kubelet' / 'pki'}",
+            f"--volume-plugin-dir={DATA / 'volume-plugins'}",
         ),
         {"AWS_EC2_METADATA_DISABLED": "true"},
     )

@@ -1,5 +1,6 @@
 """The node that other tests rely on: it runs pods, and nothing of it is left behind."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -96,7 +97,7 @@ with running(Path(sys.argv[1]), Path(sys.argv[2])) as cluster, Namespace.made(cl
     spec = {"containers": [container], "securityContext": security}
     namespace.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "runs"}, "spec": spec})
     namespace.wait("running pod", lambda: namespace.get("pods", "runs")["status"]["phase"] == "Running")
-    print("up", flush=True)
+    print(cluster.first_process, flush=True)
     sys.stdin.read()
 """
 
@@ -109,15 +110,17 @@ def _machine() -> dict[str, str]:
     return kept
 
 
-def _commands() -> dict[int, str]:
-    """The command line of every process."""
+def _processes(first: int, control_group: str, directory: Path) -> dict[Path, str]:
+    """The command lines of a cluster's processes: in its process namespace, in a pod's, or outside of both."""
+    namespace = Path(f"/proc/{first}/ns/pid").readlink()
     found = {}
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
-            try:
-                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue  # it ended meanwhile
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                inside = (path / "ns" / "pid").readlink() == namespace
+                if inside or control_group in (path / "cgroup").read_text() or f"{directory}/" in command:
+                    found[path] = command
     return found
 
 
@@ -135,17 +138,19 @@ def test_nothing_is_left_when_the_starter_is_killed(node_programs: Path, tmp_pat
     )
     assert starter.stdout is not None
     assert starter.stdin is not None
-    assert starter.stdout.readline() == b"up\n"
-    ours = {pid for pid, command in _commands().items() if str(directory) in command and pid != starter.pid}
-    assert any("containerd-shim" in _commands()[pid] for pid in ours)
+    first = int(starter.stdout.readline())
+    control_group = f"dgdr-retune-{starter.pid}-"
+    ours = _processes(first, control_group, directory)
+    for name in ("keeper.py", "kubelet", "containerd-shim", "/pause"):
+        assert any(name in command for command in ours.values()), name
     starter.send_signal(signal.SIGKILL)
     starter.wait()
     starter.stdin.close()
     starter.stdout.close()
     deadline = time.monotonic() + 30
-    while left := {pid: command for pid, command in _commands().items() if str(directory) in command}:
+    while left := {path: command for path, command in ours.items() if path.exists()}:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
     assert [path.name for path in directory.iterdir()] == ["logs"]
-    assert not list(CONTROL_GROUPS.glob(f"**/dgdr-retune-{starter.pid}-*"))
+    assert not list(CONTROL_GROUPS.glob(f"**/{control_group}*"))
     assert _machine() == before
