@@ -203,13 +203,13 @@ def test_the_first_leads_at_once_and_its_lease_has_the_fields_of_kubernetes(worl
     world.loop.run(scenario())
 
 
-def test_the_second_waits_while_the_first_renews_for_an_hour(world: World) -> None:
+def test_the_second_waits_while_the_first_renews(world: World) -> None:
     async def scenario() -> None:
         first, second = world.candidate("first"), world.candidate("second")
         first.start()
         await asyncio.sleep(1)
         second.start()
-        await asyncio.sleep(3600)
+        await asyncio.sleep(600)
         assert (len(first.terms), len(second.terms)) == (1, 0)
         assert all(call.method == "GET" for call in second.calls)
 
@@ -532,11 +532,11 @@ def test_a_term_outlives_a_storm_of_conflicts(world: World) -> None:
         first = world.candidate("first")
         first.start()
         await asyncio.sleep(1)
-        for number in range(2000):
+        for number in range(1000):
             await asyncio.sleep(0.05)
             world.annotate(str(number))
         assert len(first.terms) == 1
-        assert world.spec["renewTime"] > "2026-01-01T00:01:35"
+        assert world.spec["renewTime"] > "2026-01-01T00:00:45"
 
     world.loop.run(scenario())
 

@@ -18,6 +18,7 @@ from dgdr_retune.kube._errors import (
     NotSentError,
     RefusedError,
 )
+from dgdr_retune.kube._events import EventRecorder
 from dgdr_retune.kube._lease import Term
 from dgdr_retune.kube._login import ConfigurationError, InCluster, Kubeconfig
 from dgdr_retune.kube._queue import WorkQueue
@@ -33,6 +34,7 @@ from dgdr_retune.kube._resource import (
     Json,
     Resource,
 )
+from dgdr_retune.kube._series import EventType
 from dgdr_retune.kube._transport import HttpTransport, connect
 from dgdr_retune.kube._wire import Answer, Call, Stream, Transport
 
@@ -54,6 +56,8 @@ __all__ = [
     "ConfigurationError",
     "ConflictError",
     "Elector",
+    "EventRecorder",
+    "EventType",
     "FencedTransport",
     "ForbiddenError",
     "GoneError",
