@@ -4,13 +4,11 @@ import asyncio
 import random
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, Literal
-
-import structlog
+from typing import Final
 
 from dgdr_retune.admission import WebhookConfiguration, WebhookServer
 from dgdr_retune.controllers import Controllers
-from dgdr_retune.kube import Api, Elector, FencedTransport, Term, Transport
+from dgdr_retune.kube import Api, Elector, EventRecorder, FencedTransport, Term, Transport
 from dgdr_retune.operator._http import HttpServer
 from dgdr_retune.operator._metrics import Metrics
 from dgdr_retune.operator._settings import Settings
@@ -18,25 +16,12 @@ from dgdr_retune.operator._settings import Settings
 COMPONENT: Final = "dgdr-retune-operator"
 """Who Events are from."""
 
-_log = structlog.get_logger(__name__)
 _REQUEST_SHARE: Final = 0.4
 """Part of the renew deadline that one request for the Lease may take: a second one fits after one that hangs."""
 
 
-class _LoggedEvents:
-    """Events as log lines."""
-
-    def record(
-        self, about: dict[str, Any], reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"
-    ) -> None:
-        """Log an Event."""
-        _log.info(
-            "event", kind=about["kind"], name=about["metadata"]["name"], reason=reason, message=message, type=type_
-        )
-
-
 class Operator:
-    """Leader election around the controllers, and beside them Events, webhooks, health and metrics.
+    """Leader election around the controllers, and beside it webhooks, health and metrics.
 
     Caches are filled anew in each term: what a process that does not lead has seen costs the API server as much and
     helps nobody for the seconds that a list takes.
@@ -57,10 +42,8 @@ class Operator:
         self._rng = rng
         self._metrics = Metrics()
         self._controllers: Controllers | None = None
-        api = self._api(transport)
-        self._events = _LoggedEvents()
         self._elector = Elector(
-            api,
+            self._api(transport),
             namespace=settings.operator_namespace,
             name=settings.lease_name,
             identity=f"{settings.identity}_{rng.getrandbits(64):016x}",
@@ -102,18 +85,22 @@ class Operator:
             group.create_task(self._elector.run(self._lead))
 
     async def _lead(self, term: Term) -> None:
+        api = self._api(FencedTransport(self._transport, self._elector, term))
+        events = EventRecorder(api, component=COMPONENT, now=self._now, rng=self._rng)
         controllers = Controllers(
-            self._api(FencedTransport(self._transport, self._elector, term)),
+            api,
             self._settings.configuration(),
             now=self._now,
             rng=self._rng,
             namespace=self._settings.namespace,
-            events=self._events,
+            events=events,
             reconciled=self._metrics.reconciled,
         )
         self._controllers = self._metrics.leading = controllers
         try:
-            await controllers.run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(events.run())
+                group.create_task(controllers.run())
         finally:
             self._controllers = self._metrics.leading = None
 
