@@ -12,6 +12,8 @@ MAX_DEPTH: Final = 200
 
 _TOO_DEEP: Final = f"nested more than {MAX_DEPTH} levels deep, which is not simulated"
 _INT64_LIMIT: Final = 2**63
+_CONTAINERS: Final = (dict, list)
+_CHANGING: Final = (*_CONTAINERS, float)
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -47,9 +49,9 @@ def stored(value: Json) -> Json:
     """A copy of the value as it comes back from storage: whole floats in the range of int64 are integers."""
     match value:
         case dict():
-            return {key: stored(item) for key, item in value.items()}
+            return {key: stored(item) if isinstance(item, _CHANGING) else item for key, item in value.items()}
         case list():
-            return [stored(item) for item in value]
+            return [stored(item) if isinstance(item, _CHANGING) else item for item in value]
         case float() if value.is_integer() and -_INT64_LIMIT <= value < _INT64_LIMIT:
             return int(value)
     return value
@@ -59,9 +61,9 @@ def copied(value: Json) -> Json:
     """A copy that shares nothing that can change."""
     match value:
         case dict():
-            return {key: copied(item) for key, item in value.items()}
+            return {key: copied(item) if isinstance(item, _CONTAINERS) else item for key, item in value.items()}
         case list():
-            return [copied(item) for item in value]
+            return [copied(item) if isinstance(item, _CONTAINERS) else item for item in value]
     return value
 
 

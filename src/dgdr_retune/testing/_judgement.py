@@ -11,7 +11,7 @@ from dgdr_retune.testing._metadata import OWNED_BY_THE_SERVER, formed, metadata_
 from dgdr_retune.testing._requests import FieldValidation, Target
 from dgdr_retune.testing._resources import NAMESPACES, Resource
 from dgdr_retune.testing._rules import rule_faults
-from dgdr_retune.testing._schema import drop_nulls, fill_defaults, prune
+from dgdr_retune.testing._schema import ANYTHING, drop_nulls, fill_defaults, prune
 from dgdr_retune.testing._validation import Correlation, item_faults, schema_faults
 
 _UNCHECKED = Cause(
@@ -54,9 +54,10 @@ def shaped(value: Json, target: Target) -> tuple[dict[str, Json], list[str]]:
         )
     value = copied(value)
     value["metadata"], unknown = formed(value.get("metadata", {}), resource.kind)
-    fill_defaults(value, resource.schema)
-    unknown += prune(value, resource.schema)
-    drop_nulls(value, resource.schema)
+    if resource.schema is not ANYTHING:
+        fill_defaults(value, resource.schema)
+        unknown += prune(value, resource.schema)
+        drop_nulls(value, resource.schema)
     return value, unknown
 
 

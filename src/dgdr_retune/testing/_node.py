@@ -129,6 +129,7 @@ class Node(Part):
     ) -> None:
         super().__init__(access, loop, rng, pace=pace)
         self.is_lost = False
+        self._eviction: asyncio.TimerHandle | None = None
         self._script_of = script_of
         self._publish = publish
         self._lives: dict[str, _Life] = {}  # by the pod's UID
@@ -140,11 +141,13 @@ class Node(Part):
             evictor: who deletes them.
         """
         self.is_lost = True
-        self.loop.call_later(_TOLERATION_S, self._evict, evictor)
+        self._eviction = self.loop.call_later(_TOLERATION_S, self._evict, evictor)
 
     def come_back(self) -> None:
         """Hear of the node again: its containers ran on."""
         self.is_lost = False
+        if self._eviction is not None:
+            self._eviction.cancel()
         for pod in self.access.all(PODS):
             self.look(key_of(pod, PODS))
 
@@ -239,8 +242,6 @@ class Node(Part):
         self.access.patch(key, {"status": {"phase": phase, "containerStatuses": containers}}, "status")
 
     def _evict(self, evictor: Access) -> None:
-        if not self.is_lost:
-            return
         for pod in list(self.access.all(PODS)):
             if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]:
                 evictor.delete(key_of(pod, PODS))

@@ -76,11 +76,14 @@ class Observer:
         self._is_operator = is_operator
         self._seen_alive: dict[tuple[str, str], float] = {}  # by client and claim UID: when it last was told so
         self._overdue: dict[str, _Overdue] = {}  # by Job UID
+        self._gone_at_s: dict[str, float] = {}  # by Run UID
 
     def saw(self, write: Write, actor: str) -> None:
         """Look at a write by an actor."""
         if write.key.resource == RUNS:
             self._check_run(write)
+            if write.new is None:
+                self._gone_at_s[write.old["metadata"]["uid"]] = self._time_s()
         if not self._is_operator(actor):
             return
         value = write.old if write.new is None else write.new
@@ -194,9 +197,19 @@ class Observer:
                 self._report("foreign-finalizer", f"{finalizer} was put on {write.key.name}")
 
     def _check_release(self, run_uid: str, claim: str) -> None:
+        """Nothing of the Run may read from the claim any more, nor for a Run that is gone be there at all.
+
+        Nothing that the operator writes is fenced by another object: of a Run that was deleted a moment ago, it may
+        have seen the Job finished and let go.
+        """
         jobs = self._jobs_of(run_uid)
-        if self._run(run_uid) is None:
-            left = jobs + [each for each in self._all(PODS) if _is_labelled(each, run_uid)]
+        pods = [each for each in self._all(PODS) if _is_labelled(each, run_uid)]
+        finished = [job["metadata"]["uid"] for job in jobs if is_finished(job)]
+        if self._time_s() - self._gone_at_s.get(run_uid, self._time_s()) <= FRESH_S and finished:
+            left = [job for job in jobs if job["metadata"]["uid"] not in finished]
+            left += [pod for pod in pods if controller_uid(pod) not in finished]
+        elif self._run(run_uid) is None:
+            left = jobs + pods
         else:
             left = [job for job in jobs if not is_finished(job)]
         if left:

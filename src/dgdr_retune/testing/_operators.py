@@ -134,18 +134,20 @@ class Operators:
         stopped.cancel()
         if client.is_dead:
             self.crashes[client.actions[-1].kind if client.actions else "nothing"] += 1
+        elif task.done():
+            self.problems.append(f"{name} ended by itself{_cause(task)}")
         await self._end(name, task)
         self.writes += [action.kind for action in client.actions]
         client.kill()
 
     async def _end(self, name: str, task: asyncio.Task[None]) -> None:
-        """See a process end that was killed, asked to end, or ended by itself."""
-        was_done = task.done()
+        """See a process end that was killed or asked to end."""
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE_S)
         if not task.done():
             self.problems.append(f"{name} does not end")
-        elif not task.cancelled() and (error := task.exception()) is not None:
-            self.problems.append(f"{name} ended by {error!r}")
-        elif was_done and not task.cancelled():
-            self.problems.append(f"{name} ended by itself")
+
+
+def _cause(task: asyncio.Task[None]) -> str:
+    error = None if task.cancelled() else task.exception()
+    return "" if error is None else f": {error!r}"

@@ -21,7 +21,7 @@ _DEADLINE_S: Final = 300.0
 REFUSED_MODEL: Final = "refused/model"
 
 
-@frozen
+@frozen(eq=False)
 class Scenario:
     """One course of events.
 

@@ -201,19 +201,21 @@ def _is_absent(value: dict[str, Json], name: str, node: Node) -> bool:
     return name not in value or (value[name] is None and not node.nullable)
 
 
-def drop_nulls(value: Json, node: Node | None) -> None:
+def drop_nulls(value: Json, node: Node) -> None:
     """Remove, in place, the fields that are null where the schema does not allow null."""
     match value:
         case dict():
             for name, item in list(value.items()):
-                child = node.child(name) if node is not None else None
-                if item is None and child is not None and not child.nullable:
+                child = node.child(name)
+                if child is None:
+                    continue
+                if item is None and not child.nullable:
                     del value[name]
                 else:
                     drop_nulls(item, child)
-        case list():
+        case list() if node.items is not None:
             for item in value:
-                drop_nulls(item, node.items if node is not None else None)
+                drop_nulls(item, node.items)
 
 
 def prune(value: dict[str, Json], root: Node) -> list[str]:

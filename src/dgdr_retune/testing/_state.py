@@ -62,7 +62,8 @@ def _described(value: Json, resource: str, names: Mapping[str, str]) -> str:
         parts.append(f"recent={[each['name'] for each in status['recentRunRefs']]}")
     if "candidateRefs" in status:
         parts.append(f"candidates={len(status['candidateRefs'])}")
-    parts += [f"{each['type']}={each['status']} {each.get('reason', '')}" for each in status.get("conditions", ())]
+    conditions = () if resource == PODS else status.get("conditions", ())
+    parts += [f"{each['type']}={each['status']} {each.get('reason', '')}" for each in conditions]
     return " ".join(parts)
 
 
