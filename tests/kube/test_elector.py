@@ -861,7 +861,7 @@ def check(disturbances: list[Disturbance]) -> None:
         loop.run(scenario(World(loop)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(DISTURBANCES, max_size=12))
 def test_two_never_lead_at_once_and_one_leads_in_the_end(disturbances: list[Disturbance]) -> None:
     check(disturbances)

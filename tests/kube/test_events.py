@@ -336,14 +336,14 @@ def test_the_end_does_not_wait_for_a_server_that_hangs_or_fails(world: World) ->
     world.run(scenario)
 
 
-@pytest.mark.parametrize("error", [NotSentError("unplugged"), MaybeAppliedError("reset")])
-def test_the_end_tries_each_once(world: World, error: Exception) -> None:
+def test_the_end_tries_each_once(world: World) -> None:
     async def scenario(task: asyncio.Task[Any]) -> None:
+        await asyncio.sleep(1)
         for number in range(10):
             world.recorder.record(about(f"run-{number}"), "Stopping", "The operator ends.")
-        world.fault = lambda _: error
-        await asyncio.sleep(0)
-        assert await cancelled(task) <= 2
+        world.fault = lambda _: MaybeAppliedError("reset")
+        await cancelled(task)
+        assert len(world.calls) == 10
 
     world.run(scenario)
 

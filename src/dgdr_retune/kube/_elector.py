@@ -64,7 +64,8 @@ class Elector:
     ``lease_duration_s``: the difference is the time that cancelled work has to end.
 
     A process that was stopped can wake in a term that is over before any of its timers has run: let its writes go
-    through :class:`FencedTransport`.
+    through :class:`FencedTransport`. A machine that is suspended as a whole does not notice: its clock stands still
+    with it, and the resource versions of its writes are all that holds it back.
 
     Args:
         api: not behind that fence.

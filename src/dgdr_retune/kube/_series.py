@@ -141,7 +141,7 @@ class SeriesBook:
 
     def say(self, about: About, type_: EventType, reason: str, message: str, *, now: datetime, now_s: float) -> None:
         """Count one occurrence."""
-        known = self._objects.setdefault(about, _Object(at_s=now_s))
+        known = self._objects.setdefault(about, _Object())
         self._objects.move_to_end(about)
         if len(self._objects) > MAX_OBJECTS:
             _, oldest = self._objects.popitem(last=False)

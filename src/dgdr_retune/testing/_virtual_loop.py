@@ -142,9 +142,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
             return self.run_until_complete(main)
         finally:
             self._until_s = self._time_s + CLEANUP_S
-            self._cancel_tasks()
-            self.run_until_complete(self.shutdown_asyncgens())
-            self._until_s = None
+            try:
+                self._cancel_tasks()
+                self.run_until_complete(self.shutdown_asyncgens())
+            finally:
+                self._until_s = None
 
     def process(self, name: str, *, clock_offset_s: float = 0.0) -> VirtualProcess:
         """A new process on this loop."""
