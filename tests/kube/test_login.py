@@ -239,6 +239,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
         asyncio.run(Login.from_source(Kubeconfig(tmp_path / "nothing-here")))
 
 
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utc:DeprecationWarning")  # in kubernetes-asyncio
 def test_a_plugin_is_asked_again_when_its_token_is_refused_and_not_while_it_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,11 +160,9 @@ def test_a_name_that_does_not_resolve_is_never_sent(tmp_path: Path) -> None:
 
 def test_a_server_that_accepts_and_never_speaks_tls_got_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                writer.close()
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
 
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
