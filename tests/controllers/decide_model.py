@@ -109,8 +109,9 @@ class World:
         for kind in kinds or tuple(self.history):
             self.seen_up_to[kind] = len(self.history[kind]) - 1
 
-    def catch_up_a_little(self, kind: Kind) -> None:
-        self.seen_up_to[kind] = min(self.seen_up_to[kind] + 1, len(self.history[kind]) - 1)
+    def forget(self, kind: Kind, events: int) -> None:
+        """Be this many events behind."""
+        self.seen_up_to[kind] = max(len(self.history[kind]) - 1 - events, 0)
 
     # Writes
 
@@ -165,6 +166,16 @@ class World:
 
     def delete(self, kind: Kind, name: str) -> None:
         """Delete a Request or a Run in the background: it is gone, and what it owned goes with the next collection."""
+        self.drop(kind, name)
+        self.collect()
+
+    def orphan(self, kind: Kind, name: str) -> None:
+        """Delete a Request or a Run and leave what it owned, as `--cascade=orphan` does."""
+        uid = self.get(kind, name).ref.uid
+        owned, owner = ("run", "request_uid") if kind == "request" else ("job", "controller_uid")
+        for each in tuple(self.objects[owned].values()):
+            if getattr(each, owner) == uid:
+                self.put(owned, evolve(each, **{owner: ""}))
         self.drop(kind, name)
         self.collect()
 

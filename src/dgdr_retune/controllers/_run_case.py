@@ -103,9 +103,9 @@ class RunCase:
         return Decision(actions) if actions else Decision(look_again_s=look_again_s)
 
     def release(self) -> tuple[Action, ...]:
-        """Let the claim go: only when the server itself has shown that no Job is left that may still read from it."""
+        """Let the claim go, after `stop_jobs` has said that no Job is left that may still read from it."""
         claim = self.seen.claim
-        if claim is None or not self.holds_claim or self.unfinished or not self.knows(Read.JOBS):
+        if claim is None or not self.holds_claim:
             return ()
         return (PatchClaimFinalizers(claim.ref, tuple(each for each in claim.finalizers if each != self.finalizer)),)
 
