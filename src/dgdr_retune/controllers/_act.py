@@ -119,15 +119,15 @@ class Performer:
         except (NotFoundError, AlreadyExistsError, ConflictError, InvalidError, MaybeAppliedError) as error:
             outcome = _outcome(action, error)
             if outcome is not DONE:
-                _log.info("not done", **_named(action), outcome=outcome.became.value, error=str(error))
+                _log.info("action_not_done", **_named(action), outcome=outcome.became.value, error=str(error))
                 return outcome
         except RefusedError as error:
             if error.status < 500:  # noqa: PLR2004 - from here on the server says what it failed at, not what it did
                 raise
-            _log.info("not done", **_named(action), outcome=Became.UNKNOWN.value, error=str(error))
+            _log.info("action_not_done", **_named(action), outcome=Became.UNKNOWN.value, error=str(error))
             return Outcome(Became.UNKNOWN)
         if not isinstance(action, EmitEvent):
-            _log.info("done", **_named(action))
+            _log.info("action_done", **_named(action))
         return DONE
 
     async def _call(self, action: Action) -> None:

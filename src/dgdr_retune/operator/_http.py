@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
+import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+
+_log = structlog.get_logger(__name__)
 
 
 class HttpServer:
@@ -44,6 +47,7 @@ class HttpServer:
         try:
             await web.TCPSite(runner, self._host, self.port).start()
             self.port = runner.addresses[0][1]
+            _log.info("serving_http", host=self._host, port=self.port)
             self._listening.set()
             await asyncio.Event().wait()
         finally:

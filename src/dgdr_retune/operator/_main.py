@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         asyncio.run(_run_until_signalled(settings))
     except ConfigurationError as error:
-        _log.error("there is no way to the API server", error=str(error))
+        _log.error("no_api_server", error=str(error))
         return FAILED
     except ExceptionGroup:
-        _log.exception("the operator cannot go on")
+        _log.exception("operator_failed")
         return FAILED
     return STOPPED
 
