@@ -46,10 +46,8 @@ def node_programs(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cluster(
-    node_programs: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
-    """A cluster with a Ready node that has the project's image; the logs of a session with a failure stay."""
+def cluster(node_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with a Ready node that has the project's image; its logs stay as long as pytest's other files."""
     directory = tmp_path_factory.mktemp("cluster")
     archive = tmp_path_factory.mktemp("image") / "image.tar"
     write_project_image(archive)
@@ -57,12 +55,6 @@ def cluster(
         started.import_image(archive)
         archive.unlink()
         yield started
-    if request.session.testsfailed:
-        capture = request.config.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled():
-            sys.stderr.write(f"\nlogs of the cluster: {directory / 'logs'}\n")
-        return
-    shutil.rmtree(directory)
 
 
 @pytest.fixture

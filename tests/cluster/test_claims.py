@@ -2,6 +2,7 @@
 
 import pytest
 from tests.cluster.namespace import Namespace
+from tests.cluster.observer import Observer
 from tests.cluster.operator import Operator
 from tests.cluster.requests import record
 from tests.cluster.runs import (
@@ -147,12 +148,15 @@ def _only_we_hold(namespace: Namespace, claim: str) -> bool:
     return namespace.claim(claim)["metadata"].get("finalizers") == holders(namespace, claim) != []
 
 
-def test_a_claim_that_was_recreated_under_its_name_is_another_one(operator: Operator, namespace: Namespace) -> None:
+def test_a_claim_that_was_recreated_under_its_name_is_another_one(
+    operator: Operator, namespace: Namespace, observer: Observer
+) -> None:
     record(namespace.make_claim("traces"))
     operator.start()
     run = ask_and_hold(namespace, "held", "traces")
     operator.kill()
     namespace.delete(CLAIMS, "traces")
+    observer.by_hand.add(finalizer_of(namespace, run))
     namespace.patch(CLAIMS, "traces", {"metadata": {"finalizers": None}})
     namespace.wait_gone(CLAIMS, "traces")
     namespace.client.delete(f"/api/v1/persistentvolumes/{namespace.name}-traces").raise_for_status()
