@@ -160,15 +160,20 @@ def test_a_name_that_does_not_resolve_is_never_sent(tmp_path: Path) -> None:
 
 def test_a_server_that_accepts_and_never_speaks_tls_got_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
+        left = asyncio.Event()
+
         async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read()
             writer.close()
+            left.set()
 
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, connect(Kubeconfig(config_file(tmp_path, f"https://127.0.0.1:{port}"))) as transport:
-            with pytest.raises(NotSentError):
-                await transport.send(call("PUT", timeout_s=SOON_S))
+        async with server:
+            async with connect(Kubeconfig(config_file(tmp_path, f"https://127.0.0.1:{port}"))) as transport:
+                with pytest.raises(NotSentError):
+                    await transport.send(call("PUT", timeout_s=SOON_S))
+            await asyncio.wait_for(left.wait(), LONG_S)
 
     asyncio.run(scenario())
 
