@@ -57,6 +57,34 @@ def decision(config: Path) -> dict:
     return json.loads((config.parent / "result" / "decision.json").read_text(), parse_constant=pytest.fail)
 
 
+def test_calibrate_writes_an_engine_section_that_retune_takes(config: Path) -> None:
+    result = call("calibrate", config)
+    assert result.exit_code == 0, result.output
+    written = (config.parent / "result" / "calibrated-engine.yaml").read_text()
+    assert written in result.stdout
+    assert written.startswith("# Fitted to 3000 requests that arrived from 2026-11-30T11:40:00.000Z")
+    page = (config.parent / "result" / "calibration.html").read_text()
+    assert page.count("data:image/svg+xml") == 1
+    assert "<script" not in page
+    document = yaml.safe_load(config.read_text())
+    document["deployment"] |= yaml.safe_load(written)
+    document["retune"]["arrival_speedup_ratio"] = 1.0
+    config.write_text(yaml.safe_dump(document))
+    assert call("retune", config).exit_code == 0
+    report = (config.parent / "result" / "report.html").read_text()
+    assert "The simulation tells the recorded latencies well: for the median request" in report
+
+
+def test_calibrate_says_why_there_is_no_fit(config: Path) -> None:
+    (config.parent / "segments" / "frontend-1" / "trace.000000.jsonl.gz").unlink()
+    path = config.parent / "segments" / "frontend-0" / "trace.000000.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:40_000])
+    result = call("calibrate", config)
+    assert result.exit_code == 1
+    assert "at least 500 are needed" in result.stderr
+    assert not (config.parent / "result").exists()
+
+
 def test_retune_goes_from_segments_to_a_decision_a_record_and_a_report(config: Path) -> None:
     result = call("retune", config)
     assert result.exit_code == 0, result.output

@@ -5,7 +5,7 @@ import yaml
 
 from dgdr_retune.planner import ConfigurationError, load_configuration
 from dgdr_retune.planner._reference import configuration_reference
-from dgdr_retune.replay import RouterParameters, Sla
+from dgdr_retune.replay import CalibratedTiming, RouterParameters, Sla
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart" / "retune.yaml"
@@ -47,6 +47,34 @@ def test_defaults_are_dynamos_parameters_and_grid(tmp_path: Path) -> None:
     configuration = load_configuration(path)
     assert configuration.deployment.router.parameters() == RouterParameters()
     assert len(configuration.retune.grid.expand(RouterParameters()).points) == 108
+
+
+CALIBRATED = {
+    "type": "calibrated",
+    "prefill_ms": 4.5,
+    "prefill_ms_per_token": 0.004,
+    "decode_ms": 1.4,
+    "decode_ms_per_token": 0.0,
+    "overhead_ms": 7.5,
+}
+
+
+def test_calibrated_timing_is_replayed_by_the_built_in_engine_alone(tmp_path: Path) -> None:
+    timing = "deployment.engine.workers.aggregated.timing", CALIBRATED
+    scenario = load_configuration(write(tmp_path, timing)).scenario()
+    assert scenario.specification.aggregated.timing == CalibratedTiming(4.5, 0.004, 1.4, 0.0, 7.5)
+    with pytest.raises(ConfigurationError, match="only `built-in` replays calibrated timing"):
+        load_configuration(write(tmp_path, timing, ("retune.engine", "dynamo")))
+
+
+@pytest.mark.parametrize("key", sorted(set(CALIBRATED) - {"type"}))
+def test_a_timing_has_the_durations_of_its_type(tmp_path: Path, key: str) -> None:
+    at = "deployment.engine.workers.aggregated.timing"
+    short = {name: value for name, value in CALIBRATED.items() if name != key}
+    with pytest.raises(ConfigurationError, match=f"`{key}` is needed with type `calibrated`"):
+        load_configuration(write(tmp_path, (at, short)))
+    with pytest.raises(ConfigurationError, match=f"`{key}` does not belong to type `polynomial`"):
+        load_configuration(write(tmp_path, (at, {"type": "polynomial", key: 1.0})))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgdr_retune.report._page import Page, Plot, Section, render
-from dgdr_retune.report._plots import IntervalRow, arrivals, heat_map, intervals, knob_effect, latencies
+from dgdr_retune.report._plots import IntervalRow, arrivals, heat_map, intervals, knob_effect, latencies, prefill_fit
 from dgdr_retune.report._text import printable
 from hostile import HOSTILE, tags
 
@@ -15,7 +15,7 @@ def page(text: str) -> Page:
     section = Section(
         title=text, explains=text, plots=[Plot(svg="<svg/>", says=text)], table=[[text, text], [text, text]], note=text
     )
-    return Page(name=text, outcome=text, summary=[text], sections=[section], footer=text)
+    return Page(name=text, outcome=text, heading=text, summary=[text], sections=[section], footer=text)
 
 
 def test_hostile_text_adds_no_tag_and_no_attribute_to_the_page() -> None:
@@ -75,13 +75,14 @@ def test_equal_numbers_give_equal_plots() -> None:
             ),
             knob_effect(name="a", values=[0, 1], improvements=[values, values[:0]], what="%"),
             intervals([IntervalRow("a", -1, 0, 1, best=True)], needed=1, what="%"),
-            latencies(name="TTFT", baseline=values, best=None, bound_ms=100),
+            latencies(name="TTFT", recorded=values, baseline=values, best=None, bound_ms=100),
+            prefill_fit(tokens=values, prefill_ms=values, constant_ms=1.0, ms_per_token=1.0),
             arrivals(np.arange(0, 60_000, 100), start_ms=0, end_ms=60_000, gaps=[]),
         ]
 
     first = draw()
     assert first == draw()
-    assert [re.search(r"<dc:date>|mathdefault", svg) for svg in first] == [None] * 5
+    assert [re.search(r"<dc:date>|mathdefault", svg) for svg in first] == [None] * 6
 
 
 def test_a_page_over_its_size_is_shortened_and_says_so() -> None:
@@ -89,6 +90,7 @@ def test_a_page_over_its_size_is_shortened_and_says_so() -> None:
     large = Page(
         name="n",
         outcome="kept",
+        heading="Decision",
         summary=[],
         sections=[Section(title="t", explains="e", plots=[Plot(svg="<svg/>" * 2000, says="p")], table=rows)],
         footer="",

@@ -26,6 +26,7 @@ from dgdr_retune.cli._view import (
     text,
 )
 from dgdr_retune.planner import (
+    calibrate_engine,
     choose_window,
     configuration_reference,
     cut_window,
@@ -125,6 +126,22 @@ def cut(config: ConfigArgument, window: WindowOption = None, now: NowOption = No
         chosen = choose_window(configuration, now_ms=_now(now))
         made = asyncio.run(cut_window(configuration, chosen)) if chosen else None
     out.print(cut_table(made) if made else text("no window with requests has ended"))
+
+
+@app.command()
+def calibrate(config: ConfigArgument, window: WindowOption = None, now: NowOption = None) -> None:
+    """Fit the engine's timing and cache capacity to the latencies that a window records.
+
+    Writes `calibrated-engine.yaml`, which takes the place of `deployment.engine`, and `calibration.html` with the fit's
+    plot into the configured `output`. Needs 500 requests with latencies (frontends of Dynamo 1.6.1 and later record
+    them), some of them alone on their worker; refuses a fit that does not tell requests which it has not seen.
+    """
+    with errors_in_words(Exit.USAGE):
+        configuration = load_configuration(config, window=window)
+    with errors_in_words(Exit.FAILED), stoppable():
+        made = asyncio.run(calibrate_engine(configuration, now_ms=_now(now)))
+    typer.echo(made.text, nl=False)
+    out.print(text(f"Written to {os.path.relpath(configuration.output)}: calibrated-engine.yaml, calibration.html"))
 
 
 @app.command()

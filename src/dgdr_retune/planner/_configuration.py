@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from dgdr_retune.planner._errors import ConfigurationError
 from dgdr_retune.planner._yaml import MAX_BYTES, Document, Location, parse_yaml
-from dgdr_retune.replay import EngineSection, EngineSectionError, RouterParameters, Scenario, Sla
+from dgdr_retune.replay import CalibratedTiming, EngineSection, EngineSectionError, RouterParameters, Scenario, Sla
 from dgdr_retune.sweep import PROOF_REPLICATIONS, GridSection, Objective, Rules, SweepError
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -216,9 +216,13 @@ class Configuration(Section):
     @model_validator(mode="after")
     def _scenario_can_be_replayed(self) -> Self:
         try:
-            self.retune.objective.check(self.scenario().sla)
+            scenario = self.scenario()
+            self.retune.objective.check(scenario.sla)
         except (EngineSectionError, SweepError) as error:
             raise ValueError(str(error)) from error
+        calibrated = isinstance(scenario.specification.aggregated.timing, CalibratedTiming)
+        if calibrated and self.retune.engine != "built-in":
+            raise ValueError("retune.engine: only `built-in` replays calibrated timing")
         return self
 
     def rules(self) -> Rules:

@@ -17,7 +17,7 @@ from dgdr_retune.replay import (
     ReplayError,
     RequestTimes,
     RouterParameters,
-    Trace,
+    load_recorded,
     load_trace,
 )
 from dgdr_retune.report import RetuneRecord
@@ -145,11 +145,12 @@ class _Run:
             self.observer.cut(cut)
             if cut.path is None:
                 return self._without_sweep(None, window, cut)
-            return await self._sweep(window, cut, load_trace(cut.path))
+            return await self._sweep(window, cut, cut.path)
         except (WindowError, ReplayError, SweepError) as error:
             return self._without_sweep(Failure(error.reason, str(error)), window, cut)
 
-    async def _sweep(self, window: Window, cut: Cut, trace: Trace) -> RetuneRecord:
+    async def _sweep(self, window: Window, cut: Cut, path: str) -> RetuneRecord:
+        trace = load_trace(path)
         retune, baseline = self.configuration.retune, self.configuration.deployment.router.parameters()
         engine = ENGINES[retune.engine]()
         async with LocalExecutor(engine, trace, self.configuration.scenario(), retune.processes) as executor:
@@ -182,6 +183,7 @@ class _Run:
             window=window,
             cut=cut,
             trace=trace,
+            recorded=load_recorded(path),
             sweep=sweep,
             baseline_times=next(iter(times), None),
             best_times=next(iter(best_times), None),

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,15 @@ def write_results(directory: Path, record: RetuneRecord) -> None:
     files = {REPORT: render(build_page(record)).encode(), DECISION: _json(_decision(record), indent=2)}
     if record.sweep is not None:
         files = {SWEEP: zstandard.compress(_json(sweep_document(record.sweep)), level=9), **files}
+    write_files(directory, files, outdated=(DECISION, SWEEP))
+
+
+def write_files(directory: Path, files: Mapping[str, bytes], *, outdated: Sequence[str] = ()) -> None:
+    """Write all files, then remove those that are outdated, then put the new ones in place in their order.
+
+    Raises:
+        OutputError: the directory cannot be made or written; then nothing has changed, or what is there is whole.
+    """
     written: dict[str, Path] = {}
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -34,8 +44,8 @@ def write_results(directory: Path, record: RetuneRecord) -> None:
             for name, content in files.items():
                 written[name] = directory / f".{name}.{os.getpid()}.tmp"
                 _write(written[name], content)
-            (directory / DECISION).unlink(missing_ok=True)
-            (directory / SWEEP).unlink(missing_ok=True)
+            for name in outdated:
+                (directory / name).unlink(missing_ok=True)
             for name, temporary in written.items():
                 temporary.replace(directory / name)
         finally:

@@ -1,10 +1,12 @@
 """A window as columns, and the engines that replay it."""
 
 from dgdr_retune.replay._built_in import BuiltInEngine
+from dgdr_retune.replay._calibration import Calibration, calibrate
 from dgdr_retune.replay._dynamo import DynamoEngine
 from dgdr_retune.replay._engine import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Sla
 from dgdr_retune.replay._engine_section import EngineSection
 from dgdr_retune.replay._errors import (
+    CalibrationError,
     EngineFailedError,
     EngineSectionError,
     EngineUnavailableError,
@@ -12,6 +14,7 @@ from dgdr_retune.replay._errors import (
     TraceError,
 )
 from dgdr_retune.replay._load import load_trace
+from dgdr_retune.replay._recorded import Recorded, load_recorded
 from dgdr_retune.replay._sharing import TraceHandle, attach, share
 from dgdr_retune.replay._specification import (
     CalibratedTiming,
@@ -26,6 +29,8 @@ from dgdr_retune.replay._trace import Trace, trace_of
 __all__ = [
     "BuiltInEngine",
     "CalibratedTiming",
+    "Calibration",
+    "CalibrationError",
     "DynamoEngine",
     "EngineFailedError",
     "EngineSection",
@@ -35,6 +40,7 @@ __all__ = [
     "FixedTiming",
     "Metrics",
     "PolynomialTiming",
+    "Recorded",
     "ReplayEngine",
     "ReplayError",
     "RequestTimes",
@@ -47,6 +53,8 @@ __all__ = [
     "TraceHandle",
     "WorkerSpecification",
     "attach",
+    "calibrate",
+    "load_recorded",
     "load_trace",
     "share",
     "trace_of",

@@ -33,3 +33,11 @@ class EngineFailedError(ReplayError):
     """The engine died, or answered with an error."""
 
     reason = "engine_failed"
+
+
+class CalibrationError(ReplayError):
+    """The recorded latencies do not give a timing that can be trusted."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason

@@ -8,7 +8,8 @@ import numpy as np
 from attrs import fields, frozen
 
 from dgdr_retune import __version__
-from dgdr_retune.replay import RequestTimes, RouterParameters, Trace
+from dgdr_retune.replay import Recorded, RequestTimes, RouterParameters, Trace
+from dgdr_retune.report._fidelity import served, verdict_on_simulation
 from dgdr_retune.report._page import Page, Plot, Section
 from dgdr_retune.report._plots import IntervalRow, arrivals, heat_map, intervals, knob_effect, latencies
 from dgdr_retune.report._text import printable, utc
@@ -31,6 +32,7 @@ class RetuneRecord:
         cut: of that window; None where it failed.
         trace: the window's requests; None where there is no window file.
         sweep: all scores; None where it did not come to a sweep.
+        recorded: how its requests were served; None where there is no window file.
         baseline_times: latencies of the parameters in force, None where they could not be replayed.
         best_times: latencies of the best candidate; None as before, or where there is none.
     """
@@ -41,6 +43,7 @@ class RetuneRecord:
     cut: Cut | None = None
     trace: Trace | None = None
     sweep: Sweep | None = None
+    recorded: Recorded | None = None
     baseline_times: RequestTimes | None = None
     best_times: RequestTimes | None = None
 
@@ -51,6 +54,7 @@ def build_page(record: RetuneRecord) -> Page:
     return Page(
         name=record.name,
         outcome=decision.outcome,
+        heading="Decision",
         summary=decision.reasons,
         sections=tuple(_sections(record)),
         footer=f"dgdr_retune {__version__}. All scores, replication by replication, are in sweep.json.zst; "
@@ -65,7 +69,7 @@ def _sections(record: RetuneRecord) -> Iterator[Section]:
         yield _improvements(record.sweep, standings, record.decision.best)
         yield _knobs(record.sweep, standings)
     if record.baseline_times is not None:
-        yield _latencies(record.sweep, record.baseline_times, record.best_times)
+        yield _latencies(record, record.baseline_times)
     if record.window is not None and record.cut is not None:
         yield _window(record.window, record.cut, record.trace)
     if record.sweep is not None:
@@ -161,12 +165,15 @@ def _effects(grid: Grid, cube: np.ndarray, what: str) -> Iterator[Plot]:
             yield Plot(svg=svg, says=f"{what} by {KNOBS[axis]}")
 
 
-def _latencies(sweep: Sweep | None, baseline: RequestTimes, best: RequestTimes | None) -> Section:
-    sla = sweep.scenario.sla if sweep else None
+def _latencies(record: RetuneRecord, baseline: RequestTimes) -> Section:
+    scenario, best = record.sweep.scenario if record.sweep else None, record.best_times
+    sla, as_it_was = (scenario.sla, scenario.speedup == 1.0) if scenario else (None, False)
+    recorded = served(record.recorded, record.trace) if as_it_was and record.recorded and record.trace else None
     plots = [
         Plot(
             svg=latencies(
                 name=name,
+                recorded=None if recorded is None else getattr(recorded, field),
                 baseline=getattr(baseline, field),
                 best=None if best is None else getattr(best, field),
                 bound_ms=getattr(sla, field) if sla else None,
@@ -181,8 +188,10 @@ def _latencies(sweep: Sweep | None, baseline: RequestTimes, best: RequestTimes |
     ]
     return Section(
         title="Latencies",
-        explains="Share of the window's requests that were served within a latency, simulated (replication 0).",
+        explains="Share of the window's requests that were served within a latency, simulated (replication 0)"
+        + (", and as they were recorded." if recorded is not None else "."),
         plots=plots,
+        note=verdict_on_simulation(recorded, baseline, as_it_was=as_it_was),
     )
 
 

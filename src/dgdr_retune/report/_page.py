@@ -35,10 +35,11 @@ class Section:
 
 @frozen
 class Page:
-    """A decision as a person reads it: the verdict first, then what it rests on."""
+    """A result as a person reads it: the verdict first, then what it rests on."""
 
     name: str
     outcome: str
+    heading: str
     summary: Sequence[str]
     sections: Sequence[Section]
     footer: str

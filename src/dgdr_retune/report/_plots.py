@@ -26,9 +26,10 @@ _STYLE: dict[Any, object] = {
     "grid.alpha": 0.25,
     "axes.axisbelow": True,
 }
-_BASELINE, _BEST, _GAP = "#64748b", "#15803d", "#dc2626"
+_BASELINE, _BEST, _GAP, _RECORDED = "#64748b", "#15803d", "#dc2626", "#f59e0b"
 _MAX_LABELLED_CELLS = 150  # beyond, the numbers would not be readable
 _CURVE_POINTS = 400
+_MAX_DOTS = 2000
 
 
 @frozen
@@ -99,12 +100,19 @@ def intervals(rows: Sequence[IntervalRow], *, needed: float, what: str) -> str:
 
 
 def latencies(
-    *, name: str, baseline: NDArray[np.float64], best: NDArray[np.float64] | None, bound_ms: float | None
+    *,
+    name: str,
+    recorded: NDArray[np.float64] | None,
+    baseline: NDArray[np.float64],
+    best: NDArray[np.float64] | None,
+    bound_ms: float | None,
 ) -> str:
-    """Share of requests within a latency (milliseconds, logarithmic), for the baseline and the best candidate."""
+    """Share of requests within a latency (milliseconds, logarithmic): as recorded, of the baseline, of the best."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(3.6, 2.6), layout="constrained")
         axes = figure.add_subplot()
+        if recorded is not None:
+            _share_within(axes, recorded, _RECORDED, "recorded")
         _share_within(axes, baseline, _BASELINE, "in force")
         if best is not None:
             _share_within(axes, best, _BEST, "best candidate")
@@ -117,6 +125,24 @@ def latencies(
         axes.set_xlabel(f"{name} (ms)")
         axes.set_ylabel("share of requests")
         axes.legend(fontsize=7, loc="lower right")
+        return _svg(figure)
+
+
+def prefill_fit(
+    *, tokens: NDArray[np.float64], prefill_ms: NDArray[np.float64], constant_ms: float, ms_per_token: float
+) -> str:
+    """Recorded prefill times over new prompt tokens, at most a few thousand of them, and the fitted line."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        shown = slice(None, None, -(-len(tokens) // _MAX_DOTS) or 1)
+        axes.scatter(tokens[shown], prefill_ms[shown], s=4, color=_BASELINE, alpha=0.5, linewidths=0, label="recorded")
+        ends = np.array([0.0, float(tokens.max(initial=1.0))])
+        axes.plot(ends, constant_ms + ms_per_token * ends, color=_BEST, label="fitted")
+        axes.set_ylim(0, 3 * float(np.quantile(prefill_ms, 0.9)))
+        axes.set_xlabel("new prompt tokens")
+        axes.set_ylabel("prefill time (ms)")
+        axes.legend(fontsize=8, loc="upper left")
         return _svg(figure)
 
 

@@ -1,0 +1,60 @@
+"""An engine section fitted to a recorded window, and its files."""
+
+import yaml
+from attrs import asdict, frozen
+
+from dgdr_retune.planner._configuration import Configuration
+from dgdr_retune.planner._one_shot import choose_window, cut_window
+from dgdr_retune.planner._results import write_files
+from dgdr_retune.replay import Calibration, CalibrationError, EngineSection, calibrate, load_recorded, load_trace
+from dgdr_retune.report import calibration_page, fit_in_words, render, utc
+from dgdr_retune.windows import Window
+
+ENGINE, PAGE = "calibrated-engine.yaml", "calibration.html"
+
+
+@frozen
+class CalibratedEngine:
+    """What `calibrate_engine` has written: the fit, its window, and the engine section as YAML with its source."""
+
+    window: Window
+    calibration: Calibration
+    text: str
+
+
+async def calibrate_engine(configuration: Configuration, *, now_ms: int) -> CalibratedEngine:
+    """Cut the configured window, fit timing and capacity to its latencies, and write both files into `output`.
+
+    Args:
+        configuration: the deployment and its recording; of its engine section, timing and capacity are replaced.
+        now_ms: unix milliseconds; decides which window is the last.
+
+    Raises:
+        CalibrationError: there is no window with requests, or none that a fit can be made from.
+        WindowError: why there is no window.
+        OutputError: the files could not be written.
+    """
+    window = choose_window(configuration, now_ms=now_ms)
+    cut = await cut_window(configuration, window) if window is not None else None
+    if window is None or cut is None or cut.path is None:
+        raise CalibrationError("no_traffic", "no request arrived and ended in the window: wait, or choose another")
+    calibration = calibrate(load_trace(cut.path), load_recorded(cut.path))
+    text = _section(configuration.deployment.engine, window, calibration)
+    page = render(calibration_page(configuration.name, window, calibration))
+    write_files(configuration.output, {PAGE: page.encode(), ENGINE: text.encode()})
+    return CalibratedEngine(window, calibration, text)
+
+
+def _section(engine: EngineSection, window: Window, calibration: Calibration) -> str:
+    section = engine.model_dump(mode="json", exclude_none=True)
+    worker = section["workers"]["aggregated"]
+    worker["timing"] = {"type": "calibrated"} | {
+        name: float(f"{value:.4g}") for name, value in asdict(calibration.timing).items()
+    }
+    if calibration.blocks is not None:
+        worker["kv_cache"]["capacity"] = {"type": "fixed", "blocks": calibration.blocks}
+    source = (
+        f"Fitted to {calibration.rows} requests that arrived from {utc(window.start_ms)} to {utc(window.end_ms)}.",
+        *fit_in_words(calibration),
+    )
+    return "".join(f"# {line}\n" for line in source) + yaml.safe_dump({"engine": section}, sort_keys=False)

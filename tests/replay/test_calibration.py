@@ -1,0 +1,207 @@
+"""Timing, overhead and capacity fitted to recorded latencies, of workers with 1,200 blocks and polynomial timing."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attrs import evolve
+from replay_cases import scenario
+
+from dgdr_retune.replay import (
+    BuiltInEngine,
+    CalibratedTiming,
+    Calibration,
+    CalibrationError,
+    DynamoEngine,
+    EngineSectionError,
+    FixedTiming,
+    Recorded,
+    RouterParameters,
+    Trace,
+    calibrate,
+    load_recorded,
+    load_trace,
+)
+from dgdr_retune.windows import CutRequest, Place, Window, cut
+
+FASTER = 4
+"""The recorded workers' time was sped up."""
+
+
+@pytest.fixture(scope="module")
+def window(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Recorded]:
+    """All that was recorded."""
+    directory = tmp_path_factory.mktemp("windows")
+    made = cut(
+        CutRequest(
+            segments=Place(str(recorded)),
+            windows=Place(str(directory)),
+            name="chat",
+            window=Window(start_ms=1_796_038_800_000, end_ms=1_796_040_000_000, cutoff_ms=1_796_040_060_000),
+            mtime_margin_s=1e9,
+        )
+    )
+    assert made.path is not None
+    return load_trace(made.path), load_recorded(made.path)
+
+
+@pytest.fixture(scope="module")
+def fitted(window: tuple[Trace, Recorded]) -> Calibration:
+    return calibrate(*window)
+
+
+def test_a_prefill_is_told_as_the_recorded_workers_were_made(fitted: Calibration) -> None:
+    assert fitted.rows == 8862
+    assert fitted.timing.prefill_ms_per_token == pytest.approx(1.518344e-02 / FASTER, rel=0.15)
+    assert fitted.timing.prefill_ms == pytest.approx(16.50142 / FASTER, rel=0.15)
+    assert fitted.prefill_error < 0.15
+    assert 0 < fitted.prefill_overhead_ms < fitted.timing.overhead_ms < 20
+
+
+def test_a_step_is_told_as_the_recorded_workers_were_made(fitted: Calibration) -> None:
+    assert fitted.timing.decode_ms == pytest.approx(5.74 / FASTER, rel=0.1)
+    assert fitted.timing.decode_ms_per_token == pytest.approx(54.01 / FASTER / (1200 * 64), rel=0.15)
+    assert fitted.decode_error < 0.15
+
+
+def test_the_cache_is_as_large_as_that_of_the_recorded_workers(fitted: Calibration) -> None:
+    assert fitted.blocks == pytest.approx(1200, rel=0.1)
+
+
+def test_a_replay_with_the_fit_tells_what_was_recorded(window: tuple[Trace, Recorded], fitted: Calibration) -> None:
+    trace, recorded = window
+    assert fitted.blocks is not None
+    calibrated = scenario(
+        replicas=4, max_batched_tokens=8192, max_sequences=64, block_size=64, blocks=fitted.blocks, timing=fitted.timing
+    )
+    times = BuiltInEngine().request_times(trace, calibrated, RouterParameters(), 0)
+    assert np.median(times.ttft_ms / recorded.ttft_ms) == pytest.approx(1, abs=0.4)
+    assert np.median(times.e2e_ms / recorded.total_ms) == pytest.approx(1, abs=0.25)
+
+
+def taken(window: tuple[Trace, Recorded], rows: int) -> tuple[Trace, Recorded]:
+    trace, recorded = window
+    ends = int(trace.hash_start[rows])
+    return (
+        Trace(
+            block_size=trace.block_size,
+            arrival_ms=trace.arrival_ms[:rows],
+            input_length=trace.input_length[:rows],
+            output_length=trace.output_length[:rows],
+            hash_start=trace.hash_start[: rows + 1],
+            hashes=trace.hashes[:ends],
+        ),
+        Recorded(*(getattr(recorded, name)[:rows] for name in Recorded.__annotations__)),
+    )
+
+
+def test_under_500_requests_with_latencies_there_is_no_fit(window: tuple[Trace, Recorded]) -> None:
+    trace, recorded = taken(window, 600)
+    calibrate(trace, recorded)
+    known = recorded.known.copy()
+    known[499:] = False
+    with pytest.raises(CalibrationError, match="499 requests") as raised:
+        calibrate(trace, evolve(recorded, known=known))
+    assert raised.value.reason == "too_few_rows"
+
+
+def test_workers_that_were_never_alone_are_not_fitted(window: tuple[Trace, Recorded]) -> None:
+    trace, recorded = window
+    busy = evolve(recorded, worker=np.zeros_like(recorded.worker), total_ms=recorded.total_ms + 60_000)
+    with pytest.raises(CalibrationError, match="less traffic") as raised:
+        calibrate(trace, busy)
+    assert raised.value.reason == "too_busy"
+
+
+def test_a_fit_that_does_not_tell_requests_it_has_not_seen_is_refused(window: tuple[Trace, Recorded]) -> None:
+    trace, recorded = window
+    noise = np.random.default_rng(1).lognormal(0, 1.5, len(trace))
+    with pytest.raises(CalibrationError, match="the median of requests that it has not seen") as raised:
+        calibrate(trace, evolve(recorded, prefill_ms=recorded.prefill_ms * noise))
+    assert raised.value.reason == "poor_fit"
+
+
+def test_the_same_window_gives_the_same_fit(window: tuple[Trace, Recorded], fitted: Calibration) -> None:
+    again = calibrate(*window)
+    assert (again.timing, again.blocks) == (fitted.timing, fitted.blocks)
+
+
+def test_rows_without_latencies_or_with_two_workers_are_not_known(tmp_path: Path) -> None:
+    bare: dict[str, object] = {}
+    whole = {
+        "cached_tokens": 0,
+        "prefill_wait_time_ms": 1.5,
+        "prefill_time_ms": 2.5,
+        "ttft_ms": 4.0,
+        "total_time_ms": 9.0,
+        "worker": {"prefill_worker_id": 7, "decode_worker_id": 7},
+    }
+    split = {**whole, "worker": {"prefill_worker_id": 7, "decode_worker_id": 8}}
+    late = {**whole, "ttft_ms": 10.0}
+    lines = [
+        json.dumps(
+            {
+                "event": {
+                    "schema": "dynamo.request.trace.v1",
+                    "event_type": "request_end",
+                    "event_time_unix_ms": 1000 + at,
+                    "request": {
+                        "request_id": f"r{at}",
+                        "output_tokens": 3,
+                        "request_received_ms": 1000 + at,
+                        "replay": {"trace_block_size": 4, "input_length": 4, "input_sequence_hashes": [at]},
+                        **served,
+                    },
+                }
+            }
+        )
+        for at, served in enumerate((bare, whole, split, late))
+    ]
+    path = tmp_path / "1.jsonl.gz"
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    recorded = load_recorded(path)
+    assert recorded.known.tolist() == [False, True, False, False]
+    assert (recorded.wait_ms[1], recorded.prefill_ms[1], recorded.ttft_ms[1], recorded.total_ms[1]) == (1.5, 2.5, 4, 9)
+    assert recorded.worker.tolist() == [-1, 0, -1, 0]
+    assert recorded.cached_tokens.tolist() == [-1, 0, 0, 0]
+
+
+def test_calibrated_timing_is_linear_in_tokens_and_its_overhead_outside_of_the_worker() -> None:
+    timing = CalibratedTiming(
+        prefill_ms=10.0, prefill_ms_per_token=0.0, decode_ms=3.0, decode_ms_per_token=0.0, overhead_ms=0.0
+    )
+    trace = Trace(
+        block_size=4,
+        arrival_ms=np.array([0, 1000]),
+        input_length=np.array([6, 6], dtype=np.int32),
+        output_length=np.array([3, 3], dtype=np.int32),
+        hash_start=np.array([0, 2, 4]),
+        hashes=np.array([1, 2, 3, 4], dtype=np.uint64),
+    )
+
+    def times(given: CalibratedTiming | FixedTiming) -> tuple[list[float], list[float]]:
+        engine = scenario(replicas=1, block_size=4, blocks=50, timing=given)
+        replayed = BuiltInEngine().request_times(trace, engine, RouterParameters(), 0)
+        return replayed.ttft_ms.tolist(), replayed.e2e_ms.tolist()
+
+    assert times(timing) == times(FixedTiming(prefill_ms=10.0, decode_ms=3.0))
+    assert times(evolve(timing, prefill_ms_per_token=0.5))[0] == [13.0, 13.0]
+    assert times(evolve(timing, decode_ms_per_token=1.0))[1] == [31.0, 31.0]
+    first, end = times(timing)
+    assert times(evolve(timing, overhead_ms=5.0)) == ([each + 5 for each in first], [each + 5 for each in end])
+
+
+def test_only_the_built_in_engine_replays_calibrated_timing() -> None:
+    trace = Trace(
+        block_size=4,
+        arrival_ms=np.array([0]),
+        input_length=np.array([6], dtype=np.int32),
+        output_length=np.array([3], dtype=np.int32),
+        hash_start=np.array([0, 2]),
+        hashes=np.array([1, 2], dtype=np.uint64),
+    )
+    engine = scenario(block_size=4, timing=CalibratedTiming(1.0, 0.0, 1.0, 0.0, 0.0))
+    with pytest.raises(EngineSectionError, match="built-in"):
+        DynamoEngine().replay(trace, engine, RouterParameters(), 0)

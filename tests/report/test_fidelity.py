@@ -1,0 +1,61 @@
+"""Whether simulated latencies are those that were recorded, in words."""
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from dgdr_retune.replay import Recorded, RequestTimes, Trace
+from dgdr_retune.report._fidelity import served, verdict_on_simulation
+
+RECORDED = RequestTimes(*(np.linspace(1.0, 100.0, 50) for _ in range(3)))
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (1.0, "tells the recorded latencies well"),
+        (0.86, "well: for the median request, simulated over recorded, TTFT 0.86, ITL 0.86, end to end 0.86"),
+        (1.4, "roughly"),
+        (2.0, "is far from the recorded latencies"),
+        (0.4, "Trust the order of candidates at most, and fit the timing with `dgdr-retune calibrate`"),
+    ],
+)
+def test_the_median_request_says_how_far_the_simulation_is_off(factor: float, said: str) -> None:
+    simulated = RequestTimes(*(factor * getattr(RECORDED, name) for name in ("ttft_ms", "itl_ms", "e2e_ms")))
+    assert said in verdict_on_simulation(RECORDED, simulated, as_it_was=True)
+
+
+def test_one_latency_that_is_far_off_is_enough() -> None:
+    simulated = evolve(RECORDED, itl_ms=3 * RECORDED.itl_ms)
+    assert "is far" in verdict_on_simulation(RECORDED, simulated, as_it_was=True)
+
+
+def test_other_arrivals_or_rows_without_latencies_are_not_compared() -> None:
+    assert "Arrivals are not as they were" in verdict_on_simulation(RECORDED, RECORDED, as_it_was=False)
+    assert "hold no latencies" in verdict_on_simulation(None, RECORDED, as_it_was=True)
+    nothing = RequestTimes(*(np.zeros(50) for _ in range(3)))
+    assert "all zero" in verdict_on_simulation(nothing, RECORDED, as_it_was=True)
+
+
+def test_requests_without_latencies_are_left_out_of_what_was_served() -> None:
+    trace = Trace(
+        block_size=64,
+        arrival_ms=np.arange(1000),
+        input_length=np.full(1000, 10, np.int32),
+        output_length=np.full(1000, 10, np.int32),
+        hash_start=np.arange(1001),
+        hashes=np.arange(1000, dtype=np.uint64),
+    )
+    known = np.arange(1000) % 2 == 0
+    columns = {"wait_ms": 1.0, "prefill_ms": 2.0, "ttft_ms": 3.0, "total_ms": 21.0}
+    recorded = Recorded(
+        known=known,
+        **{name: np.full(1000, value) for name, value in columns.items()},
+        cached_tokens=np.zeros(1000, np.int64),
+        worker=np.zeros(1000, np.int64),
+    )
+    times = served(recorded, trace)
+    assert times is not None
+    assert np.isnan(times.ttft_ms[1::2]).all()
+    assert (times.ttft_ms[0], times.itl_ms[0], times.e2e_ms[0]) == (3.0, 2.0, 21.0)
+    assert served(evolve(recorded, known=np.zeros(1000, bool)), trace) is None
