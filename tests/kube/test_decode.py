@@ -31,7 +31,7 @@ def test_up_to_the_limit_nothing_is_cut(levels: int) -> None:
     assert decode(nested(levels)) == json.loads(nested(levels))
 
 
-@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 999, 5000, 10_000, 1_000_000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 999, 5000, 10_000, 50_000])
 def test_what_is_deeper_is_cut_there(levels: int) -> None:
     assert decode(nested(levels)) == json.loads(nested(MAX_DEPTH, TOO_DEEP))
 
