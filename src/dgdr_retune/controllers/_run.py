@@ -128,9 +128,14 @@ def _is_another(claim: ClaimState, job: JobState | None) -> bool:
 
 
 def _fail_without_job(case: RunCase) -> Decision | None:
-    """A Job that was there, has no result and is gone: a search is not resumed."""
+    """A Job that was there, has no result and is gone: a search is not resumed.
+
+    The deletion of its claim may be the cause, which the cache need not show yet.
+    """
     if case.job is not None or not case.had_job:
         return None
+    if not case.knows(Read.CLAIM, Read.JOBS):
+        return read(Read.CLAIM, Read.JOBS)
     message = f"job {case.run.status.job_name} was deleted before its result was seen"
     return case.stop(Failure(RunReason.SEARCH_FAILED, message))
 
