@@ -63,12 +63,14 @@ ask() { # the Request
 
 watch() { # until its Run is done; `kubectl describe` says why one is not
   show "$kubectl" wait "${example[@]}" --for=condition=Accepted --timeout=1m dgdr/chat
-  run=$("$kubectl" get "${example[@]}" dgdr/chat -o 'jsonpath={.status.activeRunRef.name}{.status.recentRunRefs[0].name}')
+  local run names='{.status.activeRunRef.name} {.status.recentRunRefs[*].name}'
+  read -r run _ <<<"$("$kubectl" get "${example[@]}" dgdr/chat -o "jsonpath=$names")"
   show "$kubectl" wait "${example[@]}" --for=condition=Completed --timeout=30m "dgdrrun/$run"
   show "$kubectl" get "${example[@]}" dgdr,dgdrrun,job,pod
 }
 
 result() { # the candidates, the best first, and the first one as it would be deployed
+  local run ranked
   run=$("$kubectl" get "${example[@]}" dgdr/chat -o 'jsonpath={.status.recentRunRefs[0].name}')
   read -r -a ranked <<<"$("$kubectl" get "${example[@]}" "dgdrrun/$run" -o 'jsonpath={.status.candidateRefs[*].name}')"
   local knobs='.spec.parameters.adapters.dynamo\.router' metrics=.status.metrics

@@ -83,3 +83,10 @@ def finalizer_of(namespace: Namespace, run: str) -> str:
 def wait_for_release(namespace: Namespace, claim: str) -> None:
     """Wait until none of our finalizers is on a claim, which stays."""
     namespace.wait(f"released claim {claim}", lambda: not holders(namespace, claim))
+
+
+def foreign_job(name: str) -> dict[str, Json]:
+    """A Job of somebody else's that does nothing."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "theirs", "image": "theirs"}]}}
+    spec = {"suspend": True, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}

@@ -11,6 +11,7 @@ from tests.cluster.runs import (
     ask,
     ask_and_hold,
     condition,
+    foreign_job,
     wait_for_reason,
     wait_for_release,
 )
@@ -63,46 +64,30 @@ def test_a_request_that_was_recreated_under_its_name_gets_a_run_of_its_own(
     wait_for_release(namespace, "traces")
 
 
-def test_a_run_that_is_not_ours_is_left_alone_and_said_until_it_is_gone(
+def test_a_run_and_a_job_that_are_not_ours_are_left_alone_and_said_until_they_are_gone(
     operator: Operator, namespace: Namespace
 ) -> None:
     record(namespace.make_claim("traces"))
+    theirs = namespace.create("jobs", foreign_job("blocked-run-1"))
     operator.start()
-    run = ask_and_hold(namespace, "again", "traces")
+    orphan = ask_and_hold(namespace, "again", "traces")
     namespace.delete(REQUESTS, "again", propagation="Orphan")
     namespace.wait_gone(REQUESTS, "again")
     ask(namespace, "again", "traces")
-    namespace.wait(
-        "conflict that is said",
-        lambda: condition(namespace, REQUESTS, "again", "Accepted")[:2] == ("False", "RunNameConflict"),
-    )
-    orphan = namespace.get(RUNS, run)
-    assert orphan is not None
-    assert orphan["spec"]["modelRef"]["name"] == HELD
-    namespace.delete(RUNS, run)
-    wait_for_reason(namespace, run, "SearchSucceeded")
+    blocked = ask(namespace, "blocked", "traces")
+    wait_for_reason(namespace, blocked, "JobNameConflict", status="False")
+    namespace.wait("conflict that is said", lambda: _accepted(namespace, "again") == ("False", "RunNameConflict"))
+    run, job = namespace.get(RUNS, orphan), namespace.get("jobs", blocked)
+    assert run is not None
+    assert run["spec"]["modelRef"]["name"] == HELD
+    assert job is not None
+    assert job["metadata"]["uid"] == theirs["metadata"]["uid"]
+    assert job["spec"] == theirs["spec"]
+    namespace.delete(RUNS, orphan)
+    namespace.delete("jobs", blocked)
+    wait_for_reason(namespace, "again-run-1", "SearchSucceeded")
+    wait_for_reason(namespace, blocked, "SearchSucceeded")
 
 
-def test_a_job_that_is_not_ours_is_left_alone_and_said_until_it_is_gone(
-    operator: Operator, namespace: Namespace
-) -> None:
-    record(namespace.make_claim("traces"))
-    foreign = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "asks-run-1"},
-        "spec": {
-            "suspend": True,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}},
-        },
-    }
-    theirs = namespace.create("jobs", foreign)
-    operator.start()
-    run = ask(namespace, "asks", "traces")
-    wait_for_reason(namespace, run, "JobNameConflict", status="False")
-    found = namespace.get("jobs", run)
-    assert found is not None
-    assert found["metadata"]["uid"] == theirs["metadata"]["uid"]
-    assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"] or found["spec"]["suspend"]
-    namespace.delete("jobs", run)
-    wait_for_reason(namespace, run, "SearchSucceeded")
+def _accepted(namespace: Namespace, request: str) -> tuple[str, str]:
+    return condition(namespace, REQUESTS, request, "Accepted")[:2]

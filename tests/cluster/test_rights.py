@@ -16,6 +16,7 @@ from tests.cluster.runs import (
     RUNS,
     ask,
     ask_and_hold,
+    foreign_job,
     wait_for_pod,
     wait_for_reason,
     wait_for_release,
@@ -55,6 +56,7 @@ def test_the_operator_uses_every_right_that_it_has_and_needs_no_other(
     namespace.delete(RUNS, held)  # its claim is let go by somebody else
     wait_for_release(namespace, "traces")
     _fail_for_good(namespace)
+    _say_the_same_twice(namespace)
     _compare(namespace, installation.user, installation.rules(OPERATOR))
     assert any(each.right.resource == "rolebindings" for each in asked(namespace.cluster, installation.user))
 
@@ -70,6 +72,30 @@ def _fail_for_good(namespace: Namespace) -> None:
     document = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "blocks"}, "spec": spec}
     namespace.create(CLAIMS, document)
     wait_for_reason(namespace, ask(namespace, "fails", "blocks"), "TraceSourceUnavailable")
+
+
+def _say_the_same_twice(namespace: Namespace) -> None:
+    """One Event that is counted: a Job of another's stands in the way, is gone, and is there again."""
+    run = "blocked-run-1"
+    namespace.create("jobs", foreign_job(run))
+    ask(namespace, "blocked", "absent")
+    wait_for_reason(namespace, run, "JobNameConflict", status="False")
+    namespace.delete("jobs", run)
+    namespace.wait_gone("jobs", run)
+    _wake(namespace, run, "1")
+    wait_for_reason(namespace, run, "TraceSourceMissing", status="False")
+    namespace.create("jobs", foreign_job(run))
+    _wake(namespace, run, "2")
+    namespace.wait("Event that is counted", lambda: _count(namespace, run, "JobNameConflict") == 2)
+
+
+def _wake(namespace: Namespace, run: str, why: str) -> None:
+    namespace.patch(RUNS, run, {"metadata": {"annotations": {"test.invalid/wake": why}}})
+
+
+def _count(namespace: Namespace, name: str, reason: str) -> int:
+    told = (each for each in namespace.every("events") if each["involvedObject"]["name"] == name)
+    return sum(each["count"] for each in told if each["reason"] == reason)
 
 
 def test_publishers_use_every_right_that_they_have_and_need_no_other(

@@ -16,7 +16,7 @@ from tests.cluster.runs import (
 
 pytestmark = pytest.mark.root
 
-NO_IMAGE = "registry.invalid/nothing:1.0.0"
+NO_IMAGE = "127.0.0.1:1/nothing:1.0.0"  # where nobody listens
 
 
 def _escaping_link(claim: Path) -> None:
