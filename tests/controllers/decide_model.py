@@ -247,7 +247,7 @@ class World:
         for pod in tuple(self.objects["pod"].values()):
             if pod.controller_uid == job.ref.uid:
                 self.set_containers(pod.ref.name, started=True, exit_code=0 if succeeded else 2)
-        self.put("job", evolve(job, end=JobEnd(succeeded=succeeded, at=self.now, message="BackoffLimitExceeded")))
+        self.put("job", evolve(job, end=JobEnd(succeeded=succeeded, message="BackoffLimitExceeded")))
 
     # What a controller sees
 

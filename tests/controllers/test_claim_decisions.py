@@ -46,7 +46,7 @@ def released(*run_uids: str) -> PatchClaimFinalizers:
     return PatchClaimFinalizers(ref("traces"), claim(*run_uids).finalizers)
 
 
-ENDED = JobEnd(succeeded=True, at=EPOCH)
+ENDED = JobEnd(succeeded=True)
 
 ROWS = {
     "nothing is left": ((), (), (released(),)),

@@ -182,12 +182,10 @@ class JobEnd:
 
     Attributes:
         succeeded: Complete.
-        at: the condition's last transition.
         message: the condition's reason and message.
     """
 
     succeeded: bool
-    at: datetime
     message: str = ""
 
 

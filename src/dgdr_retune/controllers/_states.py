@@ -130,7 +130,6 @@ def job_end(of: Object) -> JobEnd | None:
             said = (condition.get("reason"), condition.get("message"))
             return JobEnd(
                 succeeded=condition["type"] == "Complete",
-                at=datetime.fromisoformat(condition["lastTransitionTime"]),
                 message=": ".join(each for each in said if each),
             )
     return None
