@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sweeper_cases import Dying, Engine, Hanging, Level, Silent, document, grid_point, read_snapshot
 
 from dgdr_retune.replay import Metrics, RouterParameters, Trace
-from dgdr_retune.sweep import Objective
+from dgdr_retune.sweep import Failure, Job, JobFailed, Objective
 from dgdr_retune.sweeper import _snapshot
 from dgdr_retune.sweeper._candidates import METRICS, Point, points, scored
 from dgdr_retune.sweeper._errors import NothingFeasibleError
-from dgdr_retune.sweeper._evaluation import Plan, evaluate
+from dgdr_retune.sweeper._evaluation import Plan, _Record, evaluate
 from dgdr_retune.sweeper._input import output_section
 from dgdr_retune.sweeper._router_grid import RouterGrid, router_grid
 from dgdr_retune.sweeper._snapshot import Snapshot, SnapshotFile
@@ -63,7 +63,8 @@ def evaluated(what: Plan, engine: Engine, directory: Path) -> dict[str, Any]:
 def test_candidates_are_best_first_and_bounded(tmp_path: Path) -> None:
     snapshot = evaluated(plan(most=3), Engine(), tmp_path)
     assert [grid_point(each) for each in snapshot["candidates"]] == [(0, 1, 0), (0, 1, 1), (0.5, 1, 0)]
-    assert snapshot["progress"] == {"round": 0, "evaluated": 6}
+    counts = {"scheduled": 0, "running": 0, "feasible": 6, "infeasible": 0, "failed": 0}
+    assert snapshot["progress"] == {"round": 0, "evaluated": 6, "evaluations": counts}
     assert snapshot["run"]["message"] == "6 of 6 candidates evaluated on engine double, replications: 2"
 
 
@@ -106,6 +107,7 @@ def test_a_candidate_whose_process_dies_or_hangs_fails_alone(engine: Engine, rea
         in (snapshot["run"]["message"])
     )
     assert snapshot["progress"]["evaluated"] == 3
+    assert snapshot["progress"]["evaluations"]["failed"] == 1
 
 
 def test_a_candidate_without_samples_is_last_and_has_no_score(tmp_path: Path) -> None:
@@ -114,6 +116,8 @@ def test_a_candidate_without_samples_is_last_and_has_no_score(tmp_path: Path) ->
     last = snapshot["candidates"][-1]["metrics"]
     assert last["score"] is None
     assert "mean_ttft_ms" not in last
+    counts = {"scheduled": 0, "running": 0, "feasible": 4, "infeasible": 2, "failed": 0}
+    assert snapshot["progress"]["evaluations"] == counts
 
 
 def test_without_a_score_nothing_is_feasible(tmp_path: Path) -> None:
@@ -152,8 +156,30 @@ def test_snapshots_come_at_most_every_interval_and_never_go_back(tmp_path: Path,
     assert counts == sorted(counts)
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(times))
     for snapshot in found:
+        evaluations = snapshot["progress"].get("evaluations")
+        assert evaluations is None or sum(evaluations.values()) == 6
         assert snapshot["run"] == {"phase": "Running", "terminal": False}
         assert all(len(candidate["metrics"]["replications"]) == 20 for candidate in snapshot["candidates"])
+
+
+@pytest.mark.parametrize(
+    ("replications", "processes", "replayed", "expected"),
+    [(2, 2, 0, (5, 1)), (2, 2, 1, (4, 2)), (2, 2, 2, (4, 1)), (1, 2, 3, (1, 2)), (3, 2, 17, (0, 1)), (1, 9, 2, (0, 4))],
+)
+def test_what_is_begun_and_what_is_not_follows_from_the_order_of_replays(
+    replications: int, processes: int, replayed: int, expected: tuple[int, int], tmp_path: Path
+) -> None:
+    what = plan(replications=replications)
+    record = _Record(what, processes, snapshot_file(tmp_path))
+    jobs = [
+        Job(position, point.router, each) for position, point in enumerate(what.points) for each in range(replications)
+    ]
+    for job in jobs[:replayed]:
+        record.add(JobFailed(job, Failure("worker_died", "")))
+    evaluations = record.snapshot().evaluations
+    assert evaluations is not None
+    assert (evaluations.scheduled, evaluations.running) == expected
+    assert evaluations.ended == replayed // replications
 
 
 def test_a_snapshot_that_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch: Any) -> None:

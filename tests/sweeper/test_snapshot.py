@@ -11,9 +11,13 @@ import yaml
 from sweeper_cases import read_snapshot
 
 from dgdr_retune.sweeper._errors import TraceUnusableError
-from dgdr_retune.sweeper._snapshot import FILE_NAME, Snapshot, SnapshotFile
+from dgdr_retune.sweeper._snapshot import FILE_NAME, Evaluations, Snapshot, SnapshotFile
 
 ERROR = TraceUnusableError("the trace is empty")
+
+
+def evaluations(feasible: int, **others: int) -> Evaluations:
+    return Evaluations(**{"scheduled": 0, "running": 0, "infeasible": 0, "failed": 0, "feasible": feasible} | others)
 
 
 def now() -> datetime:
@@ -45,7 +49,7 @@ def test_the_mode_is_0644_whatever_the_umask(tmp_path: Path) -> None:
 
 
 def test_a_failure_says_reason_and_cause_within_its_bound(tmp_path: Path) -> None:
-    file(tmp_path).write(Snapshot(evaluated=2).failed(ERROR))
+    file(tmp_path).write(Snapshot(evaluations=evaluations(1, scheduled=5, running=2, failed=1)).failed(ERROR))
     snapshot = read_snapshot(tmp_path)
     assert snapshot["run"] == {
         "phase": "Failed",
@@ -53,7 +57,8 @@ def test_a_failure_says_reason_and_cause_within_its_bound(tmp_path: Path) -> Non
         "message": "the trace is empty",
         "error": "TraceUnusable: the trace is empty",
     }
-    assert snapshot["progress"]["evaluated"] == 2
+    counts = {"scheduled": 5, "running": 0, "feasible": 1, "infeasible": 0, "failed": 3}
+    assert snapshot["progress"] == {"round": 0, "evaluated": 4, "evaluations": counts}, "nothing runs any more"
     file(tmp_path).write(Snapshot().failed(TraceUnusableError("\x07\U0001f600\n" * 1000)))
     error = read_snapshot(tmp_path)["run"]["error"]
     assert len(error) == 500
@@ -105,7 +110,7 @@ def test_a_reader_sees_whole_snapshots_alone(tmp_path: Path) -> None:
 
     def write() -> None:
         for evaluated in range(200):
-            snapshots.write(Snapshot(evaluated=evaluated, message="x" * 300))
+            snapshots.write(Snapshot(evaluations=evaluations(evaluated), message="x" * 300))
         done.set()
 
     writer = threading.Thread(target=write)

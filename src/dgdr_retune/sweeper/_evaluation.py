@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from math import isfinite
+from math import ceil, isfinite
 
 from attrs import define, evolve, field, frozen
 
@@ -12,7 +12,7 @@ from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace
 from dgdr_retune.sweep import Failure, Job, JobFailed, JobOutcome, LocalExecutor, MetricMissingError, Objective
 from dgdr_retune.sweeper._candidates import Candidate, Point, scored
 from dgdr_retune.sweeper._errors import NothingFeasibleError, printable
-from dgdr_retune.sweeper._snapshot import Snapshot, SnapshotFile
+from dgdr_retune.sweeper._snapshot import Evaluations, Snapshot, SnapshotFile
 
 
 @frozen(kw_only=True)
@@ -49,7 +49,7 @@ async def evaluate(plan: Plan, engine: ReplayEngine, trace: Trace, file: Snapsho
     Errors: `NothingFeasibleError`: no candidate has a finite score.
     """
     processes = min(plan.parallelism, len(os.sched_getaffinity(0)))
-    record = _Record(plan, file)
+    record = _Record(plan, processes, file)
     jobs = [
         Job(position, point.router, replication)
         for position, point in enumerate(plan.points)
@@ -69,23 +69,33 @@ class _Record:
 
     Attributes:
         plan: what is replayed.
+        processes: replays at once.
         file: where it is written.
+        replayed: replays that have ended.
         outcomes: of candidates that are not done, by position.
         best: candidates with a result, best first, no more than are published.
         done: how many have a result.
+        feasible: how many of these have a score.
         failures: of the others, by position.
-        changed: whether there is something to write.
+        changed: whether there is something to write; at first, how much there is to do.
     """
 
     plan: Plan
+    processes: int
     file: SnapshotFile
+    replayed: int = 0
     outcomes: dict[int, list[JobOutcome]] = field(factory=dict)
     best: list[Candidate] = field(factory=list)
     done: int = 0
+    feasible: int = 0
     failures: dict[int, Failure] = field(factory=dict)
     changed: asyncio.Event = field(factory=asyncio.Event)
 
+    def __attrs_post_init__(self) -> None:
+        self.changed.set()
+
     def add(self, outcome: JobOutcome) -> None:
+        self.replayed += 1
         position = outcome.job.candidate
         outcomes = self.outcomes.setdefault(position, [])
         outcomes.append(outcome)
@@ -106,10 +116,23 @@ class _Record:
             self.failures[position] = Failure(error.reason, str(error))
             return
         self.done += 1
+        self.feasible += isfinite(candidate.score)
         self.best = sorted([*self.best, candidate], key=lambda each: each.rank)[: self.plan.most]
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(evaluated=self.done + len(self.failures), candidates=tuple(self.best))
+        return Snapshot(evaluations=self._evaluations(), candidates=tuple(self.best))
+
+    def _evaluations(self) -> Evaluations:
+        """An executor begins replays in their order, which is that of the candidates."""
+        count, replications = len(self.plan.points), self.plan.replications
+        begun = ceil(min(count * replications, self.replayed + self.processes) / replications)
+        return Evaluations(
+            scheduled=count - begun,
+            running=begun - self.done - len(self.failures),
+            feasible=self.feasible,
+            infeasible=self.done - self.feasible,
+            failed=len(self.failures),
+        )
 
     async def publish(self) -> None:
         """Write what has changed, at most every interval, beginning one interval after the first snapshot."""
@@ -126,7 +149,7 @@ class _Record:
 
     def end(self, engine: str) -> Snapshot:
         plan, snapshot = self.plan, self.snapshot()
-        if not any(isfinite(candidate.score) for candidate in self.best):
+        if not self.feasible:
             self.file.latest = snapshot
             first = self._first_failure() or "no request of the trace was completed"
             raise NothingFeasibleError(f"no feasible candidate found: {first}")

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final, Literal
 
 import yaml
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from dgdr_retune.api import timestamp
 from dgdr_retune.sweeper._candidates import Candidate
@@ -26,27 +26,57 @@ _MODE: Final = 0o644
 Phase = Literal["Running", "Succeeded", "Failed"]
 
 
+@frozen(kw_only=True)
+class Evaluations:
+    """Candidates by what has become of them; each is one evaluation, however often it is replayed.
+
+    Attributes:
+        scheduled: not begun.
+        running: begun.
+        feasible: have a score.
+        infeasible: were replayed, and have none.
+        failed: ended by an error or by time.
+    """
+
+    scheduled: int
+    running: int
+    feasible: int
+    infeasible: int
+    failed: int
+
+    @property
+    def ended(self) -> int:
+        """How many are done."""
+        return self.feasible + self.infeasible + self.failed
+
+    def stopped(self) -> "Evaluations":
+        """The same once nothing runs any more."""
+        return evolve(self, running=0, failed=self.failed + self.running)
+
+
 @frozen
 class Snapshot:
     """What the file says.
 
     Attributes:
         phase: of the evaluation; all but `Running` are final.
-        evaluated: candidates whose evaluation has ended, those that failed included.
+        evaluations: how far it is; None while it is not known what there is to evaluate.
         candidates: best first.
         message: for people.
         error: a reason for programs and the message; a publisher prefers it.
     """
 
     phase: Phase = "Running"
-    evaluated: int = 0
+    evaluations: Evaluations | None = None
     candidates: tuple[Candidate, ...] = ()
     message: str = ""
     error: str = ""
 
     def failed(self, error: SweeperError) -> "Snapshot":
         """The same, ended by an error."""
-        return evolve(self, phase="Failed", message=str(error), error=f"{error.reason}: {error}")
+        evaluations = self.evaluations and self.evaluations.stopped()
+        text = f"{error.reason}: {error}"
+        return evolve(self, phase="Failed", evaluations=evaluations, message=str(error), error=text)
 
     def run_section(self) -> dict[str, Json]:
         """Phase and texts alone."""
@@ -57,13 +87,19 @@ class Snapshot:
             **{name: text for name, text in texts.items() if text},
         }
 
+    def progress_section(self) -> dict[str, Json]:
+        """How far it is; there are no rounds."""
+        if self.evaluations is None:
+            return {"round": 0, "evaluated": 0}
+        return {"round": 0, "evaluated": self.evaluations.ended, "evaluations": asdict(self.evaluations)}
+
     def text(self, now: datetime) -> str:
         """The file's content."""
         head = {
             "schemaVersion": SCHEMA_VERSION,
             "timestamp": timestamp(now),
             "run": self.run_section(),
-            "progress": {"round": 0, "evaluated": self.evaluated},
+            "progress": self.progress_section(),
         }
         entries = "".join(candidate.text for candidate in self.candidates)
         return dump(head) + ("candidates:\n" + entries if entries else "candidates: []\n")
