@@ -16,7 +16,7 @@ from dgdr_retune.operator._settings import Settings
 COMPONENT: Final = "dgdr-retune-operator"
 """Who Events are from."""
 
-_REQUEST_SHARE: Final = 0.4
+_REQUEST_SHARE: Final = 0.25
 """Part of the renew deadline that one request for the Lease may take: a second one fits after one that hangs."""
 
 
