@@ -100,7 +100,7 @@ class RunObserver:
         named = _cached(self.caches.jobs, key)
         jobs = _each_once([*self.caches.jobs.select(HELD_BY, holder), *([] if named is None else [named])])
         request = self.caches.requests.by_uid(run.request_uid) if run.request_uid else None
-        # other Runs write the claim all the time: it may be behind, for it holds what we wrote and its writes are fenced
+        # other Runs write it all the time: it may be behind, for it shows what we wrote, and its writes are fenced
         claim = self.caches.claims.get(key[0], run.claim_name) if run.claim_name else None
         waits = not (run.is_done or jobs)
         return RunObservation(
