@@ -48,6 +48,7 @@ _RATES: Final[Mapping[Fault, tuple[float, ...]]] = {
 }
 """Chances, one of which a run draws: of a call, an event, a spell of weather or the run."""
 _USUAL: Final = (0.02, 0.06, 0.15)
+_SHARE: Final = 0.5
 
 
 class Faults:
@@ -67,9 +68,10 @@ class Faults:
         self._rates = dict(rates)
 
     @classmethod
-    def drawn(cls, rng: random.Random) -> Self:
+    def of_seed(cls, seed: int) -> Self:
         """Those of a seed."""
-        return cls(rng, {fault: rng.choice(_RATES.get(fault, _USUAL)) for fault in Fault if rng.random() < 0.5})  # noqa: PLR2004 - about half
+        rng = random.Random(f"{seed} faults")  # noqa: S311 - not for secrets
+        return cls(rng, {fault: rng.choice(_RATES.get(fault, _USUAL)) for fault in Fault if rng.random() < _SHARE})
 
     @classmethod
     def none(cls) -> Self:

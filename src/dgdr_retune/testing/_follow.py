@@ -6,7 +6,7 @@ from typing import Final
 
 from dgdr_retune.testing._json import encode
 from dgdr_retune.testing._requests import Request
-from dgdr_retune.testing._store import Store
+from dgdr_retune.testing._store import Store, Write
 from dgdr_retune.testing._watch import Watch
 
 BOOKMARK_EVERY_S: Final = 60.0
@@ -25,7 +25,12 @@ async def follow(store: Store, watch: Watch, request: Request) -> AsyncGenerator
     end = loop.time() + float(request.query.get("timeoutSeconds") or DEFAULT_WATCH_S)
     wants_bookmarks = request.flag("allowWatchBookmarks")
     written = asyncio.Event()
-    store.listen(written.set)
+
+    def notice(write: Write) -> None:
+        if watch.is_about(write):
+            written.set()
+
+    store.listen(notice)
     try:
         while True:
             written.clear()
@@ -37,9 +42,11 @@ async def follow(store: Store, watch: Watch, request: Request) -> AsyncGenerator
                 async with asyncio.timeout_at(min(loop.time() + BOOKMARK_EVERY_S, end)):
                     await written.wait()
             except TimeoutError:
-                if wants_bookmarks:
+                for event in watch.take():  # that the past is gone, if so
+                    yield encode(event) + b"\n"
+                if wants_bookmarks and not watch.over:
                     yield encode(watch.bookmark()) + b"\n"
             if loop.time() >= end:
                 return
     finally:
-        store.unlisten(written.set)
+        store.unlisten(notice)

@@ -6,6 +6,7 @@ from typing import Final
 from attrs import define, frozen
 
 from dgdr_retune.api import (
+    ACCEPTED,
     COMPLETED,
     GROUP,
     RUN_UID_LABEL,
@@ -13,11 +14,12 @@ from dgdr_retune.api import (
     claim_finalizer,
     is_claim_finalizer,
     label_value,
+    run_name,
 )
 from dgdr_retune.testing._exchange import Exchange
 from dgdr_retune.testing._jobs import is_finished
 from dgdr_retune.testing._json import Json
-from dgdr_retune.testing._part import CLAIMS, JOBS, PODS, RUNS, claims_of, controller_uid
+from dgdr_retune.testing._part import CLAIMS, JOBS, PODS, REQUESTS, RUNS, claims_of, controller_uid
 from dgdr_retune.testing._store import Key, Store, Write
 
 STOPS: Final = (RunReason.TRACE_SOURCE_DELETED, RunReason.SUPERSEDED, RunReason.START_DEADLINE_EXCEEDED)
@@ -98,6 +100,8 @@ class Observer:
                 self._check_claim(write)
             case (resource, "ADDED") if resource == RUNS:
                 self._check_new_run(write.new)
+            case (resource, "MODIFIED") if resource in (REQUESTS, RUNS):
+                self._check_adoption(write.new, JOBS if resource == RUNS else RUNS)
 
     def heard(self, exchange: Exchange) -> None:
         """Look at a call of the operator."""
@@ -155,6 +159,14 @@ class Observer:
             if not is_terminal(each) and "deletionTimestamp" not in each["metadata"]:
                 name = run["metadata"]["name"]
                 self._report("second-run", f"Run {name} was created while {each['metadata']['name']} is open")
+
+    def _check_adoption(self, value: Json, resource: str) -> None:
+        """What a Request or a Run calls its own is its own."""
+        metadata = value["metadata"]
+        name = _claimed(value)
+        owned = self._store.get(Key(resource, metadata["namespace"], name)) if name else None
+        if owned is not None and controller_uid(owned) != metadata["uid"]:
+            self._report("adopted", f"{metadata['name']} says that {resource} {name} is its own, and it is not")
 
     def _check_new_job(self, job: Json, actor: str) -> None:
         name, namespace, uid = job["metadata"]["name"], job["metadata"]["namespace"], controller_uid(job)
@@ -246,6 +258,17 @@ def is_terminal(run: Json) -> bool:
     """Whether a Run is completed."""
     condition = completed(run)
     return condition is not None and condition["status"] == "True"
+
+
+def _claimed(value: Json) -> str:
+    """The Run that a Request says it created, or a Run's Job; empty for none."""
+    status = value.get("status", {})
+    if "jobRef" in status:
+        return str(status["jobRef"]["name"])
+    for condition in status.get("conditions", ()):
+        if condition["type"] == ACCEPTED and condition["status"] == "True":
+            return run_name(value["metadata"]["name"], condition["observedGeneration"])
+    return ""
 
 
 def _is_complete(job: Json) -> bool:

@@ -17,7 +17,12 @@ from dgdr_retune.testing._world import OPERATOR_NAMESPACE, World
 
 GRACE_S: Final = 10.0
 """How long a process may take to end when it is asked to, or killed."""
-_IMAGES: Final = {
+_SETTINGS: Final = {
+    "operator_namespace": OPERATOR_NAMESPACE,
+    "http_port": None,
+    "lease_duration_seconds": 18,  # renewing the Lease is most of what an idle operator does
+    "renew_deadline_seconds": 12.0,
+    "retry_period_seconds": 4.0,
     "sweeper_image": "registry.example.com/sweeper:1",
     "publisher_image": "registry.example.com/publisher:1",
     "runtime_image": "registry.example.com/runtime:1.6.1",
@@ -35,8 +40,8 @@ class Operate(Protocol):
 
 async def operate(client: Client, process: VirtualProcess, rng: random.Random, settings: Mapping[str, Any]) -> None:
     """The operator as it is, without its servers."""
-    told = {"operator_namespace": OPERATOR_NAMESPACE, "identity": client.name, "http_port": None, **_IMAGES, **settings}
-    await Operator(Settings.model_validate(told), client, now=process.now, rng=rng).run()
+    told = Settings.model_validate({**_SETTINGS, "identity": client.name, **settings})
+    await Operator(told, client, now=process.now, rng=rng).run()
 
 
 @frozen
@@ -52,7 +57,8 @@ class Operators:
 
     Attributes:
         running: those that run, by their place.
-        crashes: what the killed ones had done last, and how often.
+        crashes: what the killed ones had written last, and how often.
+        writes: what those that ended have written, without Leases and Events.
         problems: what a process should not have done.
 
     Args:
@@ -61,7 +67,7 @@ class Operators:
         count: how many run at a time.
         faults: what goes wrong.
         settings: of the operator, where they are not the default.
-        dies_after: after how many writes the first of them dies; 0 for never.
+        dies_after: the number of writes of them all after which one dies; 0 for never.
         tell: told about each call that reached the server.
     """
 
@@ -121,7 +127,7 @@ class Operators:
         name = f"operator-{'ab'[place]}{self._started}"
         rng = self._world.random(name)
         client = Client(name, self._world.desk, faults=self._faults, rng=rng, tell=self._tell)
-        client.dies_after = self._dies_after if self._started == 1 else 0
+        client.dies_after = max(self._dies_after - len(self.writes), 0)
         process = self._world.loop.process(name)
         self.running[place] = Running(client, process)
         task = process.spawn(self._operate(client, process, self._world.random(f"{name} itself"), self._settings))

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import random
 from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Final
@@ -17,6 +16,7 @@ from dgdr_retune.testing._part import CLAIMS, EVENTS, LEASES, RUNS
 from dgdr_retune.testing._scenarios import Scenario
 from dgdr_retune.testing._stage import Stage
 from dgdr_retune.testing._state import difference, end_state
+from dgdr_retune.testing._store import Write
 from dgdr_retune.testing._virtual_loop import VirtualLoop, VirtualTimeError
 from dgdr_retune.testing._world import NAMESPACE, World
 
@@ -25,7 +25,7 @@ State = Mapping[str, list[str]]
 HISTORY: Final = 60
 """How many of the last events a failure shows."""
 _SLOW: Final = (3.0, 20.0)
-_FAULTS_S: Final = (60.0, 900.0)
+_FAULTS_S: Final = (30.0, 400.0)
 _SPELL_S: Final = (2.0, 30.0)
 _JUMP_S: Final = 3600.0
 _LOOK_EVERY_S: Final = 5.0
@@ -44,7 +44,7 @@ class Outcome:
         problems: what must never be; empty if all is well.
         state: what the world has come to.
         fired: how often each kind of fault happened.
-        crashes: what a killed process had done last, and how often.
+        crashes: what a killed process had written last, and how often.
         writes: what the operator wrote, without Leases and Events, and how often.
         history: the last events.
         virtual_s: how long it took in the world.
@@ -70,7 +70,7 @@ def simulate(
     scenario: Scenario,
     seed: int,
     *,
-    faults: bool = True,
+    faults: Faults | None = None,
     dies_after: int = 0,
     operate: Operate = operate,
     wanted: State | None = None,
@@ -79,21 +79,28 @@ def simulate(
 
     Args:
         scenario: what happens.
-        seed: decides everything that is not said.
-        faults: whether anything goes wrong.
-        dies_after: the operator's first process dies after so many writes; 0 for never.
+        seed: decides how long everything takes.
+        faults: what goes wrong, such as ``Faults.of_seed(seed)``; without them, nothing does.
+        dies_after: the operator dies once, after so many writes; 0 for never.
         operate: what a process of the operator does.
         wanted: what the world must come to; without it, what the scenario says of it.
     """
-    drawn = Faults.drawn(random.Random(f"{seed} faults")) if faults else Faults.none()  # noqa: S311 - not for secrets
     with VirtualLoop() as loop:
-        return _Run(loop, scenario, seed, faults=drawn, dies_after=dies_after, operate=operate, wanted=wanted).outcome()
+        return _Run(
+            loop,
+            scenario,
+            seed,
+            faults=Faults.none() if faults is None else faults,
+            dies_after=dies_after,
+            operate=operate,
+            wanted=wanted,
+        ).outcome()
 
 
 @functools.cache
 def undisturbed(scenario: Scenario) -> Outcome:
     """The run of a scenario in which nothing goes wrong, to which others are compared."""
-    return simulate(scenario, 0, faults=False)
+    return simulate(scenario, 0)
 
 
 class _Run:
@@ -128,7 +135,6 @@ class _Run:
             tell=self._heard,
         )
         self._stage = Stage(self._world, self._operators, self._observer, self._world.access("people"))
-        self._seen = self._world.server.store.revision
         self._changed_at_s = 0.0
         self._world.server.store.listen(self._written)
 
@@ -228,16 +234,12 @@ class _Run:
         held = [name for name, claim in claims.items() if "dgdr-run" in str(claim["metadata"]["finalizers"])]
         return [*found, *(f"{name} is held for ever" for name in held)]
 
-    def _written(self) -> None:
-        store = self._world.server.store
-        writes = store.writes_after(self._seen)
-        self._seen = store.revision
-        for write in writes:
-            actor = self._world.desk.actor
-            self._observer.saw(write, actor)
-            if write.key.resource not in (LEASES, EVENTS):
-                self._changed_at_s = self._loop.time()
-                self._note(f"{actor}: {write.type.lower()} {write.key.resource} {write.key.name}")
+    def _written(self, write: Write) -> None:
+        actor = self._world.desk.actor
+        self._observer.saw(write, actor)
+        if write.key.resource not in (LEASES, EVENTS):
+            self._changed_at_s = self._loop.time()
+            self._note(f"{actor}: {write.type.lower()} {write.key.resource} {write.key.name}")
 
     def _heard(self, exchange: Exchange) -> None:
         self._observer.heard(exchange)

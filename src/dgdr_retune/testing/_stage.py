@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from dgdr_retune.api import ACCEPTED
+from dgdr_retune.api import ACCEPTED, REQUEST_GENERATION_ANNOTATION
 from dgdr_retune.testing._jobs import is_finished
 from dgdr_retune.testing._json import Json
 from dgdr_retune.testing._observer import Observer, completed
@@ -17,7 +17,7 @@ from dgdr_retune.testing._world import NAMESPACE, World
 
 CLAIM: Final = "traces"
 _LOOK_EVERY_S: Final = 0.5
-_PATIENCE_S: Final = 7200.0
+_PATIENCE_S: Final = 2400.0
 _MODEL: Final = "example/model"
 
 
@@ -48,8 +48,9 @@ class Stage:
         self.people.create(REQUESTS, NAMESPACE, {"metadata": {"name": name}, "spec": _spec(claim, model)})
 
     def run(self, name: str) -> None:
-        """Create a Run by hand."""
-        self.people.create(RUNS, NAMESPACE, {"metadata": {"name": name}, "spec": _spec(None, _MODEL)})
+        """Create a Run by hand: a copy of some Request's, that nobody owns."""
+        metadata = {"name": name, "annotations": {REQUEST_GENERATION_ANNOTATION: "1"}}
+        self.people.create(RUNS, NAMESPACE, {"metadata": metadata, "spec": _spec(None, _MODEL)})
 
     def change(self, name: str = "demo", *, rounds: int = 3, model: str = _MODEL) -> None:
         """Make a new generation of a Request."""
@@ -72,10 +73,12 @@ class Stage:
         """Wait for something that people see.
 
         Raises:
-            AssertionError: it does not happen.
+            AssertionError: it does not happen, or something did that must never be.
         """
         waited_s = 0.0
         while not holds():
+            if self.observer.problems:
+                raise AssertionError(f"an invariant does not hold, before: {what}")
             if waited_s >= _PATIENCE_S:
                 raise AssertionError(f"after {_PATIENCE_S:g} s still not: {what}")
             waited_s += _LOOK_EVERY_S

@@ -46,7 +46,7 @@ class Store:
         self._objects: dict[Key, Json] = {}
         self._writes: list[Write] = []
         self._compacted = FIRST_REVISION - 1
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[Write], None]] = []
 
     def get(self, key: Key) -> Json | None:
         """The object, or None."""
@@ -93,18 +93,18 @@ class Store:
         self._compacted = self.revision
         self._writes.clear()
 
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Call back after each write."""
+    def listen(self, listener: Callable[[Write], None]) -> None:
+        """Call back after each write, with it."""
         self._listeners.append(listener)
 
-    def unlisten(self, listener: Callable[[], None]) -> None:
+    def unlisten(self, listener: Callable[[Write], None]) -> None:
         """No longer call back."""
         self._listeners.remove(listener)
 
     def _write(self, write: Write) -> None:
         self._writes.append(write)
         for listener in tuple(self._listeners):
-            listener()
+            listener(write)
 
     def _as_of(self, revision: int) -> dict[Key, Json]:
         state = dict(self._objects)

@@ -58,9 +58,13 @@ class Watch:
             return [*events, {"type": "ERROR", "object": error.status()}]
         for write in writes:
             self._revision = write.revision
-            if write.key.resource == self._scope.resource and self._scope.namespace in ("", write.key.namespace):
+            if self.is_about(write):
                 events += self._seen(write)
         return events
+
+    def is_about(self, write: Write) -> bool:
+        """Whether a write is to what is watched, whatever the selectors say."""
+        return write.key.resource == self._scope.resource and self._scope.namespace in ("", write.key.namespace)
 
     def bookmark(self, *, ends_initial_events: bool = False) -> Event:
         """How far the client has seen."""

@@ -16,6 +16,7 @@ from dgdr_retune.testing._part import Access, Desk, Part
 from dgdr_retune.testing._protection import ClaimProtection, NamespaceController
 from dgdr_retune.testing._publish import ScriptedPublisher
 from dgdr_retune.testing._server import SimulatedApiServer
+from dgdr_retune.testing._store import Write
 from dgdr_retune.testing._virtual_loop import VirtualLoop
 
 NAMESPACE: Final = "default"
@@ -60,7 +61,6 @@ class World:
         self.script = Script()
         self._seed = seed
         self._pace = pace
-        self._seen = self.server.store.revision
         publisher = ScriptedPublisher(self.access("publisher"), self._script_of, loop.now)
         self.node = self._part(Node, "kubelet", script_of=self._script_of, publish=publisher)
         self._parts: tuple[Part, ...] = (
@@ -91,12 +91,9 @@ class World:
     def _script_of(self, pod: Json) -> Script:
         return self.scripts.get(pod["metadata"]["labels"].get(JOB_NAME, ""), self.script)
 
-    def _written(self) -> None:
-        writes = self.server.store.writes_after(self._seen)
-        self._seen = self.server.store.revision
-        for write in writes:
-            for part in self._parts:
-                part.saw(write)
+    def _written(self, write: Write) -> None:
+        for part in self._parts:
+            part.saw(write)
 
 
 @functools.cache
