@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from tests.publisher.test_process import started
 from tests.publisher.world import World
 from tests.sweeper.sweeper_cases import document, grid_point
 
-from dgdr_retune.replay import BuiltInEngine, RouterParameters, load_trace
-from dgdr_retune.sweeper._candidates import METRICS
+from dgdr_retune.publisher import read_snapshot
+from dgdr_retune.replay import BuiltInEngine, Metrics, RouterParameters, load_trace
+from dgdr_retune.sweeper._candidates import METRICS, points, scored
+from dgdr_retune.sweeper._input import MAX_PUBLISHED, output_section
 from dgdr_retune.sweeper._router_grid import RouterGrid, router_grid
+from dgdr_retune.sweeper._snapshot import Snapshot as WrittenSnapshot
 from dgdr_retune.testing import serve
 from dgdr_retune.windows import CutRequest, Place, Window, cut
 
@@ -95,6 +99,21 @@ def test_what_is_replayed_is_published_best_first_with_every_replication(world: 
         scores.append(metrics["score"])
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) > 1
+
+
+def test_the_largest_snapshot_that_is_written_is_read() -> None:
+    what = document(
+        router={"temperature": {"choices": [number / 3 for number in range(100)]}, "overlap_score_credit": 1 / 3},
+        optimizer={"max_trials": 100},
+        dgdr_run={"runtime_image": f"{'r' * 1000}/image:1.6.1"},
+    )
+    grid = router_grid(what)
+    assert isinstance(grid, RouterGrid)
+    longest = Metrics(dict.fromkeys(METRICS, 1234567.1234567893))
+    replications = [longest] * (MAX_PUBLISHED // 100)
+    candidates = tuple(scored(point, replications, grid.objective) for point in points(grid, output_section(what)))
+    written = WrittenSnapshot(phase="Succeeded", candidates=candidates).text(datetime.now(UTC))
+    assert len(read_snapshot(written.encode()).candidates) == 100
 
 
 def test_a_damaged_trace_ends_both_and_the_run_says_why(world: World, window: Path, tmp_path: Path) -> None:

@@ -215,6 +215,16 @@ HUGE = {
 }
 
 
+def test_more_replications_than_a_snapshot_holds_are_refused_before_anything_is_replayed(
+    window: Path, tmp_path: Path
+) -> None:
+    what = document(window, **HUGE | {"dgdr_run": {"max_candidates": 100}})
+    error = refused(tmp_path, what, DGDR_RETUNE_REPLICATIONS="81")
+    assert error.endswith(
+        "81 replications of 100 candidates are too much for one snapshot; ask for at most 80, or for fewer candidates"
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_at_once_with_its_children_and_a_final_snapshot(
     number: signal.Signals, window: Path, tmp_path: Path

@@ -28,6 +28,7 @@ from dgdr_retune.sweeper._errors import (
 from dgdr_retune.sweeper._evaluation import Plan, evaluate
 from dgdr_retune.sweeper._input import (
     INPUT_VARIABLE,
+    MAX_PUBLISHED,
     OUTPUT_SECTION,
     REPLICATIONS_VARIABLE,
     Json,
@@ -163,6 +164,7 @@ class _Run:
             interval_s=output.snapshot_interval_seconds,
         )
         _check_gpus(plan, grid)
+        _check_size(plan)
         engine = ENGINES[self.options.engine]()
         _check_engine(engine)
         trace = read_trace(grid.trace)
@@ -189,6 +191,15 @@ def _check_gpus(plan: Plan, grid: RouterGrid) -> None:
         raise NothingFeasibleError(
             f"no feasible candidate found: the engine takes {used} GPUs, optimization.constraints allow"
             f" {bounds.min_candidate_gpus or 1} to {bounds.max_candidate_gpus}"
+        )
+
+
+def _check_size(plan: Plan) -> None:
+    candidates = min(plan.most, len(plan.points))
+    if candidates * plan.replications > MAX_PUBLISHED:
+        raise InputError(
+            f"{REPLICATIONS_VARIABLE}: {plan.replications} replications of {candidates} candidates are too much for one"
+            f" snapshot; ask for at most {MAX_PUBLISHED // candidates}, or for fewer candidates"
         )
 
 

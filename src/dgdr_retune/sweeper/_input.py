@@ -25,6 +25,9 @@ MAX_INPUT_BYTES: Final = 1 << 20
 MAX_REPLICATIONS: Final = 1000
 """Metrics of so many replications fit into one Candidate: an API server stores 1.5 MiB of an object."""
 
+MAX_PUBLISHED: Final = 8000
+"""Replications of all candidates of one snapshot: metrics of so many are 6 MB, of which a publisher reads 8 MiB."""
+
 _VERSION: Final = r"(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})"
 
 
