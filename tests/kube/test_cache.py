@@ -213,9 +213,11 @@ def test_a_projection_may_drop_the_mark_of_a_deletion() -> None:
 def test_a_server_that_was_restored_to_an_earlier_moment_is_believed() -> None:
     cache = cache_of(thing("a", 90), thing("b", 95))
     cache.wrote(thing("c", 110))
+    cache.deleted(thing("a", 90))
     cache.listed(listing(50, thing("a", 40)))
     assert cache.all() == (thing("a", 40),)
     assert not cache.is_behind("default", "c")
+    assert not cache.is_behind("default", "a"), "its deletion has never been"
     cache.wrote(thing("a", 51))
     assert cache.is_behind("default", "a")
 

@@ -117,8 +117,9 @@ class Cache:
         """Take in a list, and give what it changes: deletions that no watch has shown come first."""
         version = int(listing.resource_version)
         unseen = self._written.copy()
-        if version < self._version:
-            self._written.clear()  # the server was restored to an earlier moment: what came later never was
+        if version < self._version:  # the server was restored to an earlier moment: what came later never was
+            self._written.clear()
+            self._deleted.clear()
         self._forget_written(version)
         items = {item["metadata"]["uid"]: item for item in listing.items}
         gone = [uid for uid in self._entries if uid not in items and uid not in self._written]
