@@ -326,6 +326,20 @@ def test_running_out_of_resources_after_a_result_is_a_success(
     assert read_snapshot(tmp_path)["run"]["phase"] == phase
 
 
+def test_a_result_counts_whatever_aisimulate_leaves_behind(aisimulate: str, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "aisimulate"
+    spoil = """
+place = pathlib.Path(arguments[arguments.index("--config") + 1]).parent
+place.rename(f"{place}.moved")
+place.touch()
+"""
+    program.write_text(program.read_text().replace("sys.exit(status)", f"{spoil}sys.exit(status)"))
+    more = {"PATH": aisimulate, "TMPDIR": str(tmp_path), "PHASE": "Succeeded", "STATUS": "0"}
+    ended = run(tmp_path, document(**SYNTHETIC), **more)
+    assert (ended.returncode, ended.stderr) == (0, "error: it says why\n")
+    assert read_snapshot(tmp_path)["run"]["phase"] == "Succeeded"
+
+
 def test_the_trace_is_checked_before_aisimulate_is_asked(aisimulate: str, tmp_path: Path) -> None:
     what = document(tmp_path, traffic={"source": {"format": "mooncake"}})
     assert "it is a directory" in refused(tmp_path, what, PATH=aisimulate, PHASE="Succeeded", STATUS="0")

@@ -52,7 +52,7 @@ class Delegate:
         Errors: `DelegateFailedError`.
         """
         try:
-            workspace = tempfile.TemporaryDirectory(prefix="dgdr-run-")
+            workspace = tempfile.TemporaryDirectory(prefix="dgdr-run-", ignore_cleanup_errors=True)
             config = Path(workspace.name, "input.yaml")
             section = {**document[OUTPUT_SECTION], "snapshot_dir": str(directory.absolute())}
             config.write_text(dump({**document, OUTPUT_SECTION: section}), encoding="utf-8")
