@@ -7,7 +7,7 @@ from tests.publisher.snapshots import candidate
 from tests.publisher.world import RUN, World
 
 from dgdr_retune.api import candidate_name
-from dgdr_retune.publisher import Exit
+from dgdr_retune.publisher._errors import Exit
 
 Script = list[tuple[float, Callable[[], Awaitable[None] | None]]]
 

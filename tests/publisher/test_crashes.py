@@ -10,8 +10,9 @@ from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, 
 from tests.publisher.world import CONDITION, NAMESPACE, RUN, Fault, World, stamp
 
 from dgdr_retune.kube import Call
-from dgdr_retune.publisher import FILE_NAME, Exit
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
+from dgdr_retune.publisher._errors import Exit
+from dgdr_retune.publisher._file import FILE_NAME
 
 Json = Any
 

@@ -11,9 +11,10 @@ from tests.publisher.snapshots import candidate, snapshot, text, unmaterialized
 
 from dgdr_retune.api import candidate_name
 from dgdr_retune.lowering import merge_patch
-from dgdr_retune.publisher import Exit, Snapshot, SnapshotError, UnsettledError, read_snapshot
 from dgdr_retune.publisher._decide import Decision, Step, decide, next_step
+from dgdr_retune.publisher._errors import Exit, SnapshotError, UnsettledError
 from dgdr_retune.publisher._observation import Existing, Observation, ObservedRun
+from dgdr_retune.publisher._snapshot import Snapshot, read_snapshot
 
 Json = Any
 

@@ -8,8 +8,8 @@ from tests.publisher.playing import named, played
 from tests.publisher.snapshots import candidate, deployment, manifest, snapshot
 from tests.publisher.world import NAMESPACE, RUN, Fault, World, body, stamp
 
-from dgdr_retune.publisher import Exit
 from dgdr_retune.publisher._act import CANDIDATES
+from dgdr_retune.publisher._errors import Exit
 
 Json = Any
 

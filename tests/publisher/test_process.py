@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -133,6 +134,25 @@ def test_a_signal_ends_it_at_once_with_exit_1(world: World, number: signal.Signa
                 assert await process.wait() == 1
 
     asyncio.run(scenario())
+
+
+def test_a_signal_that_comes_while_it_is_loading_ends_it_too(tmp_path: Path) -> None:
+    slow = tmp_path / "structlog.py"
+    slow.write_text(f"import pathlib, time\npathlib.Path({str(tmp_path / 'loading')!r}).touch()\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "dgdr_retune.publisher", *FLAGS]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), **ENVIRONMENT}
+    with subprocess.Popen(command, env=environment, start_new_session=True) as process:
+        try:
+            for _ in range(3000):
+                if (tmp_path / "loading").exists():
+                    break
+                time.sleep(0.02)
+            process.terminate()
+            assert process.wait(5) == 1, (
+                "as ever after; by default it would be ended by the signal, or in a container not"
+            )
+        finally:
+            process.kill()
 
 
 def test_the_exit_code_is_that_of_the_process(world: World) -> None:

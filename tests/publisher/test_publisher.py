@@ -10,8 +10,9 @@ from tests.publisher.world import CONDITION, NAMESPACE, POD, RUN, World, body
 
 from dgdr_retune.api import ADDITIONAL_RESOURCES_ANNOTATION
 from dgdr_retune.kube import Call
-from dgdr_retune.publisher import FILE_NAME, Exit
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
+from dgdr_retune.publisher._errors import Exit
+from dgdr_retune.publisher._file import FILE_NAME
 
 Json = Any
 

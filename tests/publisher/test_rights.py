@@ -21,8 +21,10 @@ from tests.publisher.world import RUN_BODY, UID_LABEL, Fault, World
 
 from dgdr_retune.api import candidate_name
 from dgdr_retune.kube import Call
-from dgdr_retune.publisher import FILE_NAME, RULES, Exit, publisher_cluster_role
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
+from dgdr_retune.publisher._errors import Exit
+from dgdr_retune.publisher._file import FILE_NAME
+from dgdr_retune.publisher._rules import RULES, publisher_cluster_role
 
 Json = Any
 

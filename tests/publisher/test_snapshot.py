@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, snapshot, text, unmaterialized
 
 from dgdr_retune.api import ADDITIONAL_RESOURCES_ANNOTATION, candidate_name, metadata_faults, validate
-from dgdr_retune.publisher import FILE_NAME, Snapshot, SnapshotError, read_snapshot
 from dgdr_retune.publisher import _file as file_module
 from dgdr_retune.publisher._candidate import candidate_object
-from dgdr_retune.publisher._file import read_file
-from dgdr_retune.publisher._snapshot import check_follows
+from dgdr_retune.publisher._errors import SnapshotError
+from dgdr_retune.publisher._file import FILE_NAME, read_file
+from dgdr_retune.publisher._snapshot import Snapshot, check_follows, read_snapshot
 from dgdr_retune.publisher._yaml import MAX_DEPTH, YamlError, documents
 from dgdr_retune.sweeper import _snapshot as sweeper
 from dgdr_retune.sweeper._errors import SweeperError
@@ -292,11 +292,13 @@ def test_what_our_sweeper_writes_is_read(tmp_path: Path, mode: str) -> None:
     entry = dump([candidate(1.0, manifest=rendered)])
     scored = sweeper.Candidate(score=9.0, rank=(-9.0, 2, ""), text=entry)
     file = sweeper.SnapshotFile(tmp_path, lambda: datetime(2026, 10, 1, tzinfo=UTC))
-    file.write(sweeper.Snapshot(evaluated=1, candidates=(scored,), message="1 of 2"))
+    counts = sweeper.Evaluations(scheduled=0, running=1, feasible=1, infeasible=0, failed=0)
+    file.write(sweeper.Snapshot(evaluations=counts, candidates=(scored,), message="1 of 2"))
     content = read_file(tmp_path)
     assert content is not None
     found = read_snapshot(content)
     assert (found.phase, found.evaluated, found.message) == ("Running", 1, "1 of 2")
+    assert found.evaluations == {"scheduled": 0, "running": 1, "feasible": 1, "infeasible": 0, "failed": 0}
     assert found.candidates[0].spec["backendFramework"] == "vllm"
     file.write(file.latest.failed(SweeperError("it broke")))
     content = read_file(tmp_path)

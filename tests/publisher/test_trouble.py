@@ -12,8 +12,8 @@ from tests.publisher.snapshots import candidate, snapshot
 from tests.publisher.world import NAMESPACE, POD, RUN, Fault, World, stamp
 
 from dgdr_retune.kube import PODS, Answer, Call, NotSentError
-from dgdr_retune.publisher import Exit
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
+from dgdr_retune.publisher._errors import Exit
 
 Json = Any
 

@@ -15,7 +15,7 @@ from tests.publisher.test_process import started
 from tests.publisher.world import World
 from tests.sweeper.sweeper_cases import document, grid_point
 
-from dgdr_retune.publisher import read_snapshot
+from dgdr_retune.publisher._snapshot import read_snapshot
 from dgdr_retune.replay import BuiltInEngine, Metrics, RouterParameters, load_trace
 from dgdr_retune.sweeper._candidates import METRICS, points, scored
 from dgdr_retune.sweeper._input import MAX_PUBLISHED, output_section

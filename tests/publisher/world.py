@@ -13,8 +13,10 @@ from tests.publisher.snapshots import text
 
 from dgdr_retune.api import KINDS, REQUEST, custom_resource_definition
 from dgdr_retune.kube import PODS, Answer, Api, Call, MaybeAppliedError, Stream, Transport
-from dgdr_retune.publisher import FILE_NAME, Cluster, Exit, Publisher
-from dgdr_retune.publisher._act import CANDIDATES, RUNS
+from dgdr_retune.publisher._act import CANDIDATES, RUNS, Cluster
+from dgdr_retune.publisher._errors import Exit
+from dgdr_retune.publisher._file import FILE_NAME
+from dgdr_retune.publisher._publisher import Publisher
 from dgdr_retune.testing import SimulatedApiServer, SimulatedTransport, VirtualLoop
 
 Json = Any

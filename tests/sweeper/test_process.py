@@ -244,6 +244,17 @@ def test_a_signal_ends_it_at_once_with_its_children_and_a_final_snapshot(
     assert snapshot["progress"]["evaluated"] > 0
 
 
+def test_a_signal_that_comes_while_it_is_loading_ends_it_too(tmp_path: Path) -> None:
+    marker = tmp_path / "loading"
+    (tmp_path / "attrs.py").write_text(
+        f"import pathlib, time\npathlib.Path({str(marker)!r}).touch()\ntime.sleep(600)\n"
+    )
+    with running(tmp_path, document(), PYTHONPATH=str(tmp_path)) as process:
+        until(marker.exists)
+        process.terminate()
+        assert process.wait(AT_ONCE_S) == 128 + signal.SIGTERM
+
+
 def test_the_first_snapshot_is_there_before_anything_is_evaluated(window: Path, tmp_path: Path) -> None:
     what = document(window, **HUGE | {"dgdr_run": {"snapshot_interval_seconds": 600}})
     with running(tmp_path, what, DGDR_RETUNE_REPLICATIONS="5"):
