@@ -168,6 +168,52 @@ def test_runs_take_turns_where_there_are_more_than_may_have_jobs() -> None:
     assert most == 2
 
 
+def refusing(cluster: Cluster, plural: str) -> list[str]:
+    """Have the server refuse, as Invalid, to create objects of a kind; the calls that it refused."""
+    refused: list[str] = []
+
+    async def instead(call: Call) -> Answer | None:
+        if not (call.method == "POST" and call.path.endswith(f"/{plural}")):
+            return None
+        refused.append(call.path)
+        said = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "spec.colour: must be blue"}
+        return Answer(422, {}, json.dumps(said).encode())
+
+    cluster.transport.instead = instead
+    return refused
+
+
+def test_a_run_that_is_refused_as_invalid_is_reported_and_not_tried_again() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        refused = refusing(cluster, "dynamographdeploymentruns")
+        cluster.claim()
+        async with cluster.running():
+            cluster.request()
+            await asyncio.sleep(4000)
+        status = cluster.get(REQUESTS, "q")["status"]
+        (accepted,) = status["conditions"]
+        assert (accepted["status"], accepted["reason"]) == ("False", "InvalidSpec")
+        assert "must be blue" in accepted["message"]
+        assert (status["observedGeneration"], "activeRunRef" in status, len(refused)) == (1, False, 1)
+
+    in_cluster(scenario)
+
+
+def test_a_job_that_is_refused_as_invalid_fails_its_run_once() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        refused = refusing(cluster, "jobs")
+        cluster.claim()
+        async with cluster.running():
+            cluster.request()
+            await cluster.until(lambda: cluster.reason("q-run-1") == "SearchFailed")
+            await cluster.until(lambda: not cluster.finalizers())
+            await asyncio.sleep(4000)
+        assert len(refused) == 1
+        assert "must be blue" in cluster.get(RUNS, "q-run-1")["status"]["conditions"][0]["message"]
+
+    in_cluster(scenario)
+
+
 @pytest.mark.parametrize("which", range(1, 9))
 def test_a_lost_reply_to_any_write_leads_to_the_same_end(which: int) -> None:
     writes = 0

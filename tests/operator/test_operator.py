@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
 from controllers.cluster import (
     JOBS,
@@ -71,8 +72,10 @@ def test_an_operator_leads_works_and_releases_its_lease_when_it_is_stopped() -> 
             assert holder(cluster).startswith("pod-1_")
             cluster.request()
             await cluster.until(lambda: cluster.reason("q-run-1") == "EvaluatingCandidates")
+            assert b"dgdr_retune_leader 1.0" in generate_latest(operator.metrics)
             stopped = cluster.loop.time()
         assert cluster.loop.time() - stopped < 10
+        assert b"dgdr_retune_leader 0.0" in generate_latest(operator.metrics)
         assert not operator.is_leader
         assert holder(cluster) is None
 
@@ -95,6 +98,30 @@ def test_of_two_operators_one_works_and_the_other_takes_over_at_once() -> None:
             cluster.request("b")
             await cluster.until(lambda: cluster.reason("b-run-1") == "EvaluatingCandidates", most_s=60)
         assert len(cluster.all(JOBS)) == 2
+
+    in_cluster(scenario, script=LONG)
+
+
+def test_a_leader_that_wakes_up_in_a_term_that_is_over_writes_nothing_before_it_leads_again() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.people.create("/namespaces", "", {"metadata": {"name": HOME}})
+        cluster.claim()
+        process = cluster.loop.process("operator")
+        transport = Recorded(SimulatedTransport(cluster.world.server))
+        operator = Operator(settings(), transport, now=process.now, rng=random.Random(1))  # noqa: S311 - jitter
+        task = process.spawn(operator.run())
+        await cluster.until(lambda: not operator.why_not_ready() and holder(cluster))
+        await asyncio.sleep(10)
+        process.freeze()
+        cluster.request()
+        await asyncio.sleep(60)
+        before = len(transport.calls)
+        process.thaw()
+        await cluster.until(lambda: cluster.reason("q-run-1") == "EvaluatingCandidates")
+        writes = [each for each in transport.calls[before:] if each.verb not in ("get", "list", "watch")]
+        assert writes[0].what == "update leases"
+        task.cancel()
+        await asyncio.wait([task])
 
     in_cluster(scenario, script=LONG)
 

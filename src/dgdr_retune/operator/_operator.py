@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from prometheus_client import CollectorRegistry
+
 from dgdr_retune.admission import WebhookConfiguration, WebhookServer
 from dgdr_retune.controllers import Controllers
 from dgdr_retune.kube import Api, Elector, EventRecorder, FencedTransport, Term, Transport
@@ -58,6 +60,11 @@ class Operator:
         """Health and metrics, None where they are off."""
         self.webhook = _webhook_server(settings)
         """The webhooks, None where they are off."""
+
+    @property
+    def metrics(self) -> CollectorRegistry:
+        """What it counts."""
+        return self._metrics.registry
 
     @property
     def is_leader(self) -> bool:
