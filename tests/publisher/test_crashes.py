@@ -9,10 +9,10 @@ from tests.publisher.playing import Script, played
 from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, snapshot, unmaterialized
 from tests.publisher.world import CONDITION, NAMESPACE, RUN, Fault, World, stamp
 
+from dgdr_retune.api import SNAPSHOT_FILE
 from dgdr_retune.kube import Call
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
 from dgdr_retune.publisher._errors import Exit
-from dgdr_retune.publisher._file import FILE_NAME
 
 Json = Any
 
@@ -78,7 +78,7 @@ def test_every_write_may_be_the_last_of_a_process_and_every_reply_may_be_lost(
         cleared["status"] |= {"phase": "Running", "conditions": [CONDITION]}
         await world.admin.patch(RUNS, NAMESPACE, RUN, cleared, subresource="status")
         await world.set_sweeper({"running": {}})
-        (world.directory / FILE_NAME).unlink()
+        (world.directory / SNAPSHOT_FILE).unlink()
         world.transport.begin(faults)
         world.transport.after_write = check_invariants(world)
         assert await played(world, story(world)) is Exit.ACKNOWLEDGED

@@ -8,11 +8,10 @@ from tests.publisher.playing import named, played
 from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, snapshot, unmaterialized
 from tests.publisher.world import CONDITION, NAMESPACE, POD, RUN, World, body
 
-from dgdr_retune.api import ADDITIONAL_RESOURCES_ANNOTATION
+from dgdr_retune.api import ADDITIONAL_RESOURCES_ANNOTATION, SNAPSHOT_FILE
 from dgdr_retune.kube import Call
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
 from dgdr_retune.publisher._errors import Exit
-from dgdr_retune.publisher._file import FILE_NAME
 
 Json = Any
 
@@ -112,7 +111,7 @@ def test_it_waits_through_missing_half_and_regressing_files_while_the_sweeper_ru
                 (5.5, lambda: world.write(b"schemaVersion: 1\nrun: {")),
                 (10.5, lambda: world.write(ok)),
                 (15.5, lambda: world.write(snapshot(candidate(2.0), round_=2, evaluated=4))),
-                (20.5, (world.directory / FILE_NAME).unlink),
+                (20.5, (world.directory / SNAPSHOT_FILE).unlink),
                 (25.5, lambda: world.write(snapshot(candidate(1.0), round_=2, evaluated=6, phase="Succeeded"))),
             ],
         )

@@ -19,11 +19,10 @@ from tests.publisher.conftest import Play
 from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, snapshot, text, unmaterialized
 from tests.publisher.world import RUN_BODY, UID_LABEL, Fault, World
 
-from dgdr_retune.api import candidate_name
+from dgdr_retune.api import SNAPSHOT_FILE, candidate_name
 from dgdr_retune.kube import Call
 from dgdr_retune.publisher._act import CANDIDATES, RUNS
 from dgdr_retune.publisher._errors import Exit
-from dgdr_retune.publisher._file import FILE_NAME
 from dgdr_retune.publisher._rules import RULES, publisher_cluster_role
 
 Json = Any
@@ -129,7 +128,7 @@ class Cluster:
 
     def write(self, document: Json) -> None:
         (self.directory / "new").write_bytes(text(document))
-        (self.directory / "new").rename(self.directory / FILE_NAME)
+        (self.directory / "new").rename(self.directory / SNAPSHOT_FILE)
 
     @contextmanager
     def publisher(self) -> Iterator[subprocess.Popen[bytes]]:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.publisher.snapshots import SERVICE, candidate, deployment, manifest, snapshot, text, unmaterialized
 
-from dgdr_retune.api import ADDITIONAL_RESOURCES_ANNOTATION, candidate_name, metadata_faults, validate
+from dgdr_retune.api import ADDITIONAL_RESOURCES_ANNOTATION, SNAPSHOT_FILE, candidate_name, metadata_faults, validate
 from dgdr_retune.publisher import _file as file_module
 from dgdr_retune.publisher._candidate import candidate_object
 from dgdr_retune.publisher._errors import SnapshotError
-from dgdr_retune.publisher._file import FILE_NAME, read_file
+from dgdr_retune.publisher._file import read_file
 from dgdr_retune.publisher._snapshot import Snapshot, check_follows, read_snapshot
 from dgdr_retune.publisher._yaml import MAX_DEPTH, YamlError, documents
 from dgdr_retune.sweeper import _snapshot as sweeper
@@ -262,26 +262,26 @@ def test_a_file_that_is_not_there_yet_is_none(tmp_path: Path) -> None:
 
 def test_a_file_is_read_to_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_module, "MAX_BYTES", 10)
-    (tmp_path / FILE_NAME).write_bytes(b"x" * 10)
+    (tmp_path / SNAPSHOT_FILE).write_bytes(b"x" * 10)
     assert read_file(tmp_path) == b"x" * 10
-    (tmp_path / FILE_NAME).write_bytes(b"x" * 11)
+    (tmp_path / SNAPSHOT_FILE).write_bytes(b"x" * 11)
     with pytest.raises(SnapshotError, match="larger"):
         read_file(tmp_path)
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret")
-    (tmp_path / FILE_NAME).symlink_to(tmp_path / "token")
+    (tmp_path / SNAPSHOT_FILE).symlink_to(tmp_path / "token")
     with pytest.raises(SnapshotError, match="regular"):
         read_file(tmp_path)
 
 
 def test_a_pipe_and_a_directory_are_refused_at_once(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / FILE_NAME)
+    os.mkfifo(tmp_path / SNAPSHOT_FILE)
     with pytest.raises(SnapshotError, match="no regular file"):
         read_file(tmp_path)
-    (tmp_path / FILE_NAME).unlink()
-    (tmp_path / FILE_NAME).mkdir()
+    (tmp_path / SNAPSHOT_FILE).unlink()
+    (tmp_path / SNAPSHOT_FILE).mkdir()
     with pytest.raises(SnapshotError, match="no regular file"):
         read_file(tmp_path)
 

@@ -11,11 +11,10 @@ from typing import Any
 from attrs import define, field
 from tests.publisher.snapshots import text
 
-from dgdr_retune.api import KINDS, REQUEST, custom_resource_definition
+from dgdr_retune.api import KINDS, REQUEST, SNAPSHOT_FILE, custom_resource_definition
 from dgdr_retune.kube import PODS, Answer, Api, Call, MaybeAppliedError, Stream, Transport
 from dgdr_retune.publisher._act import CANDIDATES, RUNS, Cluster
 from dgdr_retune.publisher._errors import Exit
-from dgdr_retune.publisher._file import FILE_NAME
 from dgdr_retune.publisher._publisher import Publisher
 from dgdr_retune.testing import SimulatedApiServer, SimulatedTransport, VirtualLoop
 
@@ -157,7 +156,7 @@ class World:
 
     def write(self, document: Json) -> None:
         content = document if isinstance(document, bytes) else text(document)
-        (self.directory / FILE_NAME).write_bytes(content)
+        (self.directory / SNAPSHOT_FILE).write_bytes(content)
 
     def publisher(self) -> Publisher:
         cluster = Cluster(api=self.api, namespace=NAMESPACE, pod_name=POD, run_name=RUN)

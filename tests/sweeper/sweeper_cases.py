@@ -11,10 +11,9 @@ import numpy as np
 import yaml
 from attrs import evolve, field, frozen
 
-from dgdr_retune.api import candidate_id
+from dgdr_retune.api import SNAPSHOT_FILE, candidate_id
 from dgdr_retune.lowering import merge_patch
 from dgdr_retune.replay import Metrics, RequestTimes, RouterParameters, Scenario, Trace
-from dgdr_retune.sweeper._snapshot import FILE_NAME
 
 Json = Any
 
@@ -74,7 +73,7 @@ def document(trace: str | Path = "/nowhere/trace.jsonl.gz", **changes: Json) -> 
 
 def read_snapshot(directory: Path) -> dict[str, Json]:
     """The snapshot of a directory, which keeps every rule of its format."""
-    path = directory / FILE_NAME
+    path = directory / SNAPSHOT_FILE
     snapshot: dict[str, Json] = yaml.safe_load(path.read_text())
     assert path.stat().st_mode & 0o777 == 0o644
     assert snapshot["schemaVersion"] == 1

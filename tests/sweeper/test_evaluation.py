@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeper_cases import Dying, Engine, Hanging, Level, Silent, document, grid_point, read_snapshot
 
+from dgdr_retune.api import SNAPSHOT_FILE
 from dgdr_retune.replay import Metrics, RouterParameters, Trace
 from dgdr_retune.sweep import Failure, Job, JobFailed, Objective
-from dgdr_retune.sweeper import _snapshot
 from dgdr_retune.sweeper._candidates import METRICS, Point, points, scored
 from dgdr_retune.sweeper._errors import NothingFeasibleError
 from dgdr_retune.sweeper._evaluation import Plan, _Record, evaluate
@@ -250,4 +250,4 @@ def test_a_snapshot_of_a_hundred_candidates_stays_small(tmp_path: Path) -> None:
     point = plan().points[0]
     candidate = scored(point, [Metrics(values)] * 8, Objective.TTFT)
     snapshot_file(tmp_path).write(Snapshot(candidates=(candidate,) * 100))
-    assert (tmp_path / _snapshot.FILE_NAME).stat().st_size < 1 << 20
+    assert (tmp_path / SNAPSHOT_FILE).stat().st_size < 1 << 20

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from sweeper_cases import document
 
-from dgdr_retune.api import MAX_DEPTH
+from dgdr_retune.api import INPUT_VARIABLE, MAX_DEPTH, REPLICATIONS_VARIABLE
 from dgdr_retune.sweeper._errors import InputError
 from dgdr_retune.sweeper._input import (
-    INPUT_VARIABLE,
-    REPLICATIONS_VARIABLE,
     output_section,
     read_document,
     replications,

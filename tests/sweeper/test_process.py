@@ -16,7 +16,7 @@ import pytest
 import yaml
 from sweeper_cases import document, grid_point, read_snapshot
 
-from dgdr_retune.sweeper._snapshot import FILE_NAME
+from dgdr_retune.api import SNAPSHOT_FILE
 
 Json = Any
 WITHIN_S = 120.0
@@ -230,7 +230,7 @@ def test_a_signal_ends_it_at_once_with_its_children_and_a_final_snapshot(
     number: signal.Signals, window: Path, tmp_path: Path
 ) -> None:
     with running(tmp_path, document(window, **HUGE), DGDR_RETUNE_REPLICATIONS="5") as process:
-        until(lambda: (tmp_path / FILE_NAME).exists() and read_snapshot(tmp_path)["progress"]["evaluated"])
+        until(lambda: (tmp_path / SNAPSHOT_FILE).exists() and read_snapshot(tmp_path)["progress"]["evaluated"])
         workers = children(process.pid)
         assert workers
         begun = time.monotonic()
@@ -258,7 +258,7 @@ def test_a_signal_that_comes_while_it_is_loading_ends_it_too(tmp_path: Path) -> 
 def test_the_first_snapshot_is_there_before_anything_is_evaluated(window: Path, tmp_path: Path) -> None:
     what = document(window, **HUGE | {"dgdr_run": {"snapshot_interval_seconds": 600}})
     with running(tmp_path, what, DGDR_RETUNE_REPLICATIONS="5"):
-        until((tmp_path / FILE_NAME).exists)
+        until((tmp_path / SNAPSHOT_FILE).exists)
         snapshot = read_snapshot(tmp_path)
     assert snapshot["run"] == {"phase": "Running", "terminal": False}
     assert snapshot["progress"]["evaluated"] == 0

@@ -10,8 +10,9 @@ import pytest
 import yaml
 from sweeper_cases import read_snapshot
 
+from dgdr_retune.api import SNAPSHOT_FILE
 from dgdr_retune.sweeper._errors import TraceUnusableError
-from dgdr_retune.sweeper._snapshot import FILE_NAME, Evaluations, Snapshot, SnapshotFile
+from dgdr_retune.sweeper._snapshot import Evaluations, Snapshot, SnapshotFile
 
 ERROR = TraceUnusableError("the trace is empty")
 
@@ -74,15 +75,15 @@ def test_a_final_snapshot_stays(tmp_path: Path) -> None:
 
 
 def test_what_a_writer_left_that_died_is_written_over(tmp_path: Path) -> None:
-    (tmp_path / f".{FILE_NAME}.tmp").write_text("half of a snap")
+    (tmp_path / f".{SNAPSHOT_FILE}.tmp").write_text("half of a snap")
     file(tmp_path).write(Snapshot())
     read_snapshot(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [SNAPSHOT_FILE]
 
 
 def test_a_link_in_the_temporary_files_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("mine")
-    (tmp_path / f".{FILE_NAME}.tmp").symlink_to("other")
+    (tmp_path / f".{SNAPSHOT_FILE}.tmp").symlink_to("other")
     with pytest.raises(OSError, match="symbolic link"):
         file(tmp_path).write(Snapshot())
     assert (tmp_path / "other").read_text() == "mine"
@@ -133,7 +134,7 @@ FOREIGN = {
 
 
 def test_what_another_program_wrote_is_ended_and_otherwise_kept(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_text(yaml.safe_dump(FOREIGN))
+    (tmp_path / SNAPSHOT_FILE).write_text(yaml.safe_dump(FOREIGN))
     assert file(tmp_path).end_foreign(ERROR) == "Failed"
     expected = {"timestamp": "2026-11-30T12:20:07Z", "run": Snapshot().failed(ERROR).run_section()}
     assert read_snapshot(tmp_path) == FOREIGN | expected
@@ -142,22 +143,22 @@ def test_what_another_program_wrote_is_ended_and_otherwise_kept(tmp_path: Path) 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_what_another_program_ended_stays(phase: str, tmp_path: Path) -> None:
     text = yaml.safe_dump(FOREIGN | {"run": {"phase": phase, "terminal": True}})
-    (tmp_path / FILE_NAME).write_text(text)
+    (tmp_path / SNAPSHOT_FILE).write_text(text)
     assert file(tmp_path).end_foreign(ERROR) == phase
-    assert (tmp_path / FILE_NAME).read_text() == text
+    assert (tmp_path / SNAPSHOT_FILE).read_text() == text
 
 
 @pytest.mark.parametrize("text", [None, "", "[", "run: 3", "- 1", "\x00"])
 def test_what_is_no_snapshot_is_replaced(text: str | None, tmp_path: Path) -> None:
     if text is not None:
-        (tmp_path / FILE_NAME).write_text(text)
+        (tmp_path / SNAPSHOT_FILE).write_text(text)
     assert file(tmp_path).end_foreign(ERROR) == "Failed"
     assert read_snapshot(tmp_path)["run"]["message"] == "the trace is empty"
 
 
 def test_the_other_program_is_stopped_before_its_file_is_read(tmp_path: Path) -> None:
     def stop() -> None:
-        (tmp_path / FILE_NAME).write_text(yaml.safe_dump(FOREIGN | {"more": "its last word"}))
+        (tmp_path / SNAPSHOT_FILE).write_text(yaml.safe_dump(FOREIGN | {"more": "its last word"}))
 
     file(tmp_path).end_foreign(ERROR, stop)
     assert read_snapshot(tmp_path)["more"] == "its last word"

@@ -78,7 +78,7 @@ DEFAULT_PARALLEL_EVALUATIONS: Final = 16
 SEED: Final = 42
 """AISimulate's own default seed, written out so that an input describes itself."""
 
-# Paths, labels and annotations
+# Paths, variables, labels and annotations
 
 TRACE_DIRECTORY: Final = "/var/run/aisimulate/trace"
 """Where a Run's sweeper finds its trace, as the reference mounts it."""
@@ -114,6 +114,15 @@ SPEC_DIGEST_ANNOTATION: Final = "retune.dgdr.nvidia.com/spec-digest"
 
 REPLICATIONS_ANNOTATION: Final = "retune.dgdr.nvidia.com/replications"
 """How often each candidate is replayed; copied from Request to Run to sweeper, for the API has no field for it."""
+
+INPUT_VARIABLE: Final = "DGDR_RETUNE_INPUT"
+"""In a sweeper's environment: AISimulate's input and the section `dgdr_run`, as JSON, so that a Job says all of it."""
+
+REPLICATIONS_VARIABLE: Final = "DGDR_RETUNE_REPLICATIONS"
+"""In a sweeper's environment: the Run's `REPLICATIONS_ANNOTATION`, if it has one."""
+
+SNAPSHOT_FILE: Final = "dgdr_run_snapshot.yaml"
+"""What a sweeper writes and a publisher reads, as AISimulate's output adapter names it."""
 
 RUN_FAILURE_ANNOTATION: Final = "nvidia.com/dgdr-run-failure"
 """On a Run: a permanent failure as JSON {reason, message}, written before the status so that it survives its loss."""

@@ -4,9 +4,11 @@ from typing import Any, Final
 
 from dgdr_retune.api import (
     API_VERSION,
+    INPUT_VARIABLE,
     MANAGED_BY,
     MANAGED_BY_LABEL,
     REPLICATIONS_ANNOTATION,
+    REPLICATIONS_VARIABLE,
     RUN,
     RUN_UID_LABEL,
     RequestSpec,
@@ -20,11 +22,6 @@ Json = Any
 
 SWEEPER: Final = "sweeper"
 PUBLISHER: Final = "publisher"
-
-INPUT_VARIABLE: Final = "DGDR_RETUNE_INPUT"
-"""In the sweeper's environment: AISimulate's input and the section `dgdr_run`, as JSON."""
-REPLICATIONS_VARIABLE: Final = "DGDR_RETUNE_REPLICATIONS"
-"""In the sweeper's environment: the Run's annotation of that meaning, if it has one."""
 
 MAX_VARIABLE_BYTES: Final = 128 * 1024 - 1
 """Linux starts no process with a longer `NAME=value`."""

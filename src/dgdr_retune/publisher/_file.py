@@ -5,9 +5,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from dgdr_retune.api import SNAPSHOT_FILE
 from dgdr_retune.publisher._errors import SnapshotError
-
-FILE_NAME: Final = "dgdr_run_snapshot.yaml"
 
 MAX_BYTES: Final = 8 << 20
 """A hundred candidates with manifests and sixteen replications each are about 1 MiB."""
@@ -22,7 +21,7 @@ def read_file(directory: Path) -> bytes | None:
     Errors: `SnapshotError` for what is no readable regular file of at most `MAX_BYTES`.
     """
     try:
-        descriptor = os.open(directory / FILE_NAME, _FLAGS)
+        descriptor = os.open(directory / SNAPSHOT_FILE, _FLAGS)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -42,4 +41,4 @@ def read_file(directory: Path) -> bytes | None:
 
 
 def _refusal(cause: str) -> SnapshotError:
-    return SnapshotError("InvalidSnapshot", f"{FILE_NAME}: {cause}")
+    return SnapshotError("InvalidSnapshot", f"{SNAPSHOT_FILE}: {cause}")

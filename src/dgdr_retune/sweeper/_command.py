@@ -12,6 +12,7 @@ from typing import Final
 
 from attrs import define, frozen
 
+from dgdr_retune.api import INPUT_VARIABLE, REPLICATIONS_VARIABLE, SNAPSHOT_FILE
 from dgdr_retune.replay import BuiltInEngine, DynamoEngine, EngineUnavailableError, ReplayEngine, ReplayError
 from dgdr_retune.sweeper._candidates import points
 from dgdr_retune.sweeper._delegate import PROGRAM, Delegate, installed
@@ -27,10 +28,8 @@ from dgdr_retune.sweeper._errors import (
 )
 from dgdr_retune.sweeper._evaluation import Plan, evaluate
 from dgdr_retune.sweeper._input import (
-    INPUT_VARIABLE,
     MAX_PUBLISHED,
     OUTPUT_SECTION,
-    REPLICATIONS_VARIABLE,
     Json,
     OutputSection,
     output_section,
@@ -38,7 +37,7 @@ from dgdr_retune.sweeper._input import (
     replications,
 )
 from dgdr_retune.sweeper._router_grid import RouterGrid, router_grid
-from dgdr_retune.sweeper._snapshot import FILE_NAME, Snapshot, SnapshotFile
+from dgdr_retune.sweeper._snapshot import Snapshot, SnapshotFile
 from dgdr_retune.sweeper._termination import end_on_signals
 from dgdr_retune.sweeper._trace import check_trace, read_trace, trace_paths
 
@@ -97,7 +96,7 @@ def _parse(arguments: Sequence[str]) -> Options:
     parser.add_argument(
         "--snapshot-dir",
         type=Path,
-        help=f"directory of {FILE_NAME} (default: snapshot_dir of the input's section {OUTPUT_SECTION})",
+        help=f"directory of {SNAPSHOT_FILE} (default: snapshot_dir of the input's section {OUTPUT_SECTION})",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="read the input from this YAML or JSON file")
     return Options(**vars(parser.parse_args(arguments)))

@@ -11,12 +11,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from dgdr_retune.api import INPUT_VARIABLE, REPLICATIONS_VARIABLE
 from dgdr_retune.sweeper._errors import InputError
 
 Json = Any
 
-INPUT_VARIABLE: Final = "DGDR_RETUNE_INPUT"
-REPLICATIONS_VARIABLE: Final = "DGDR_RETUNE_REPLICATIONS"
 OUTPUT_SECTION: Final = "dgdr_run"
 
 MAX_INPUT_BYTES: Final = 1 << 20

@@ -10,13 +10,12 @@ from typing import Final, Literal
 import yaml
 from attrs import asdict, evolve, frozen
 
-from dgdr_retune.api import timestamp
+from dgdr_retune.api import SNAPSHOT_FILE, timestamp
 from dgdr_retune.sweeper._candidates import Candidate
 from dgdr_retune.sweeper._errors import SweeperError
 from dgdr_retune.sweeper._input import Json
 from dgdr_retune.sweeper._yaml import dump, load
 
-FILE_NAME: Final = "dgdr_run_snapshot.yaml"
 SCHEMA_VERSION: Final = 1
 MAX_TEXT: Final = 500
 """Characters of a message."""
@@ -114,7 +113,7 @@ class SnapshotFile:
     """
 
     def __init__(self, directory: Path, now: Callable[[], datetime]) -> None:
-        self.path = directory / FILE_NAME
+        self.path = directory / SNAPSHOT_FILE
         self.latest = Snapshot()
         self._now = now
         self._lock = Lock()
@@ -166,7 +165,7 @@ class SnapshotFile:
             OSError: as `write`.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{FILE_NAME}.tmp")  # one writer, so that a dead one's is overwritten
+        temporary = self.path.with_name(f".{SNAPSHOT_FILE}.tmp")  # one writer, so that a dead one's is overwritten
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(descriptor, _MODE)  # whatever the umask
