@@ -18,7 +18,7 @@ CNI_PROGRAMS = "/usr/lib/cni"  # of Debian's containernetworking-plugins
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}],
 }
 

@@ -16,7 +16,6 @@ from tests.cluster.runs import (
     RUNS,
     ask,
     ask_and_hold,
-    foreign_job,
     wait_for_pod,
     wait_for_reason,
     wait_for_release,
@@ -75,22 +74,14 @@ def _fail_for_good(namespace: Namespace) -> None:
 
 
 def _say_the_same_twice(namespace: Namespace) -> None:
-    """One Event that is counted: a Job of another's stands in the way, is gone, and is there again."""
-    run = "blocked-run-1"
-    namespace.create("jobs", foreign_job(run))
-    ask(namespace, "blocked", "absent")
-    wait_for_reason(namespace, run, "JobNameConflict", status="False")
-    namespace.delete("jobs", run)
-    namespace.wait_gone("jobs", run)
-    _wake(namespace, run, "1")
+    """One Event that is counted: somebody else overwrites what the operator said, and it says it again."""
+    run = ask(namespace, "waits", "absent")
     wait_for_reason(namespace, run, "TraceSourceMissing", status="False")
-    namespace.create("jobs", foreign_job(run))
-    _wake(namespace, run, "2")
-    namespace.wait("Event that is counted", lambda: _count(namespace, run, "JobNameConflict") == 2)
-
-
-def _wake(namespace: Namespace, run: str, why: str) -> None:
-    namespace.patch(RUNS, run, {"metadata": {"annotations": {"test.invalid/wake": why}}})
+    found = namespace.get(RUNS, run)
+    assert found is not None
+    (said,) = found["status"]["conditions"]
+    namespace.patch(RUNS, run, {"status": {"conditions": [said | {"reason": "Overwritten"}]}}, subresource="status")
+    namespace.wait("Event that is counted", lambda: _count(namespace, run, "TraceSourceMissing") == 2)
 
 
 def _count(namespace: Namespace, name: str, reason: str) -> int:
