@@ -20,7 +20,7 @@ def test_a_scenario_comes_to_what_it_says(scenario: Scenario) -> None:
 def test_a_crash_after_any_write_changes_nothing_in_the_end(scenario: Scenario) -> None:
     wanted = undisturbed(scenario)
     for number in range(1, wanted.writes.total() + 1):
-        outcome = simulate(scenario, number, faults=False, dies_after=number, wanted=wanted.state)
+        outcome = simulate(scenario, 0, dies_after=number, wanted=wanted.state)
         assert not outcome.problems, f"after write {number}: {outcome}"
         assert outcome.crashes.total() == 1
 
