@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from dgdr_retune.testing import Fault
+from dgdr_retune.testing import Fault, _simulate, undisturbed
 from dgdr_retune.testing._simulate import main
 
 
