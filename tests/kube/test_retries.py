@@ -125,7 +125,20 @@ def test_retry_after_as_a_date_is_read_against_the_clock_of_the_server(
     assert least <= waited(transport) <= most
 
 
-@pytest.mark.parametrize("asked", ["", "soon", "-5", "1.5", "1e9", "٣", "Sun, 99 Mar 2026 12:00:00 GMT", "\x00"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Thu, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "",
+        "soon",
+        "-5",
+        "1.5",
+        "1e9",
+        "٣",
+        "Sun, 99 Mar 2026 12:00:00 GMT",
+        "\x00",
+    ],
+)
 def test_a_retry_after_that_cannot_be_read_is_as_good_as_none(asked: str) -> None:
     transport = scripted(refused(429, retry_after=asked), done("get"))
     assert tried(transport, "get") is None

@@ -184,6 +184,6 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
 def _date(text: str) -> datetime | None:
     try:
         found = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return found if found.tzinfo is not None else None
