@@ -4,6 +4,7 @@ import gzip
 import os
 import shutil
 import socket
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,19 @@ def test_plain_rows_that_are_damaged_or_stand_twice_are_refused(window: Path, tm
         plain.write_bytes(damaged)
         with pytest.raises(TraceUnusableError, match=message):
             read_trace(str(plain))
+
+
+def test_a_line_without_an_end_is_refused_and_not_held_in_memory(tmp_path: Path) -> None:
+    plain = tmp_path / "trace.jsonl"
+    plain.touch()
+    os.truncate(plain, 400 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceUnusableError, match="not one that a replay takes"):
+            read_trace(str(plain))
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_name_says_how_a_trace_is_read(window: Path, tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 import os
 import stat
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from dgdr_retune.replay import Trace, TraceError, load_trace, trace_of
 from dgdr_retune.sweeper._errors import TraceUnusableError
 from dgdr_retune.sweeper._input import Json
 from dgdr_retune.windows import Row, WindowError, decode_rows
+
+_LONGEST_LINE: Final = 32 << 20
+"""Bytes that are read of a line: more than a row may have, so that it is refused and not held in memory."""
 
 _SUB_PATH: Final = "spec.workload.trace.source.persistentVolumeClaim.subPath"
 
@@ -60,7 +64,8 @@ def read_trace(path: str) -> Trace:
 def _plain(path: str) -> Trace:
     """Rows that nobody compressed, in any order."""
     with open(path, "rb") as lines:  # noqa: PTH123 -- a path as AISimulate was given it
-        rows = sorted(decode_rows(lines), key=_replay_order)
+        bounded = iter(partial(lines.readline, _LONGEST_LINE), b"")
+        rows = sorted(decode_rows(bounded), key=_replay_order)
     if any(row.agent for row in rows):
         raise TraceError("a row belongs to an agent's session; such traffic is not replayed")
     ids = {row.request_id for row in rows}
