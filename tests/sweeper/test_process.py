@@ -244,6 +244,24 @@ def test_a_signal_ends_it_at_once_with_its_children_and_a_final_snapshot(
     assert snapshot["progress"]["evaluated"] > 0
 
 
+TAKING_OVER = """
+import signal, time
+install = signal.signal
+def interrupted(number, handler):
+    install(number, handler)
+    signal.raise_signal(number)
+signal.signal = interrupted
+from dgdr_retune.sweeper._termination import end_on_signals
+end_on_signals(lambda number: None)
+time.sleep(600)
+"""
+
+
+def test_a_signal_that_comes_while_signals_are_taken_over_is_not_lost() -> None:
+    ended = subprocess.run([sys.executable, "-c", TAKING_OVER], timeout=WITHIN_S, check=False)
+    assert ended.returncode == 128 + signal.SIGTERM
+
+
 def test_a_signal_that_comes_while_it_is_loading_ends_it_too(tmp_path: Path) -> None:
     marker = tmp_path / "loading"
     (tmp_path / "attrs.py").write_text(

@@ -19,9 +19,9 @@ def end_on_signals(last_act: Callable[[signal.Signals], None]) -> None:
     """
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)  # first: a signal that comes before its handler meets the one that was there
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave_it_to_the_thread)
-    signal.set_wakeup_fd(writing)
     threading.Thread(target=_wait, args=(reading, last_act), daemon=True).start()
 
 
