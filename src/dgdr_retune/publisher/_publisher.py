@@ -21,6 +21,9 @@ TRIES: Final = 3
 PASSES: Final = 5
 """How often one try observes and decides again after a conflict, a lost reply or a name that is taken."""
 
+PAUSE_CAP_S: Final = 30.0
+"""The longest time between two tries while the sweeper runs; it doubles from one poll with each that failed."""
+
 REFUSAL_PATIENCE_S: Final = 60.0
 """How long the pod may not be read for lack of rights: a new RoleBinding takes a moment to be in force."""
 
@@ -52,6 +55,8 @@ class Publisher:
         self._content: bytes | None = None
         self._seen: Snapshot | SnapshotError | None = None
         self._tries = 0
+        self._pause_s = poll_interval_s
+        self._not_before = 0.0
         self._refused_since: float | None = None
         self._said = ""
 
@@ -115,14 +120,18 @@ class Publisher:
         return snapshot
 
     async def _take(self, step: Step, run_label: str) -> Exit | None:
-        if step.reconcile is None:
+        loop = asyncio.get_running_loop()
+        if step.reconcile is None or (step.then is None and loop.time() < self._not_before):
             return step.then
         try:
             await self._reconcile(step.reconcile, run_label)
         except (KubeError, UnsettledError) as error:
             self._say("cannot publish", reason=error.reason, cause=str(error))
+            self._not_before = loop.time() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, PAUSE_CAP_S)
             self._tries += step.then is not None
             return Exit.NOT_RECONCILED if self._tries == TRIES else None
+        self._pause_s = self._poll_interval_s
         if not step.cause:
             self._said = ""
         return step.then
