@@ -45,12 +45,12 @@ class Stage:
 
     def request(self, name: str = "demo", *, claim: str | None = CLAIM, model: str = _MODEL) -> None:
         """Create a Request on a claim, or with a synthetic workload."""
-        self.people.create(REQUESTS, NAMESPACE, {"metadata": {"name": name}, "spec": _spec(claim, model)})
+        self.people.create(REQUESTS, NAMESPACE, {"metadata": {"name": name}, "spec": specification(claim, model)})
 
     def run(self, name: str) -> None:
         """Create a Run by hand: a copy of some Request's, that nobody owns."""
         metadata = {"name": name, "annotations": {REQUEST_GENERATION_ANNOTATION: "1"}}
-        self.people.create(RUNS, NAMESPACE, {"metadata": metadata, "spec": _spec(None, _MODEL)})
+        self.people.create(RUNS, NAMESPACE, {"metadata": metadata, "spec": specification(None)})
 
     def change(self, name: str = "demo", *, rounds: int = 3, model: str = _MODEL) -> None:
         """Make a new generation of a Request."""
@@ -118,7 +118,7 @@ class Stage:
         return [each["reason"] for each in conditions if each["type"] == ACCEPTED]
 
 
-def _spec(claim: str | None, model: str) -> Json:
+def specification(claim: str | None, model: str = _MODEL) -> Json:
     """A specification on a claim's trace, or with a synthetic workload."""
     source = {"persistentVolumeClaim": {"claimName": claim, "subPath": "windows/1.jsonl.gz"}}
     static = {"isl": 1024, "osl": 128, "concurrency": 10}
