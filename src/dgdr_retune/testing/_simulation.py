@@ -177,6 +177,8 @@ class _Run:
             self._disturb_process()
             await self._disturb_cluster()
         self._faults.end()
+        for each in self._operators.running.values():
+            each.process.clock_offset_s = 0.0
 
     def _disturb_process(self) -> None:
         running = list(self._operators.running.values())
