@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.fixture import cluster, installation, namespace, node_programs, observer, operator
-from tests.controlplane.fixture import control_plane, programs
+from tests.cluster.fixture import cluster, installation, namespace, node_programs, observer, operator, why_no_node
+from tests.controlplane.fixture import control_plane, get_programs, programs
 
 __all__ = [
     "cluster",
@@ -54,6 +54,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--require-all", action="store_true", help="fail if any test is skipped")
     parser.addoption("--kill-rounds", type=int, default=10, help="how often the operator on a real cluster is killed")
     parser.addoption("--kill-seed", type=int, default=0, help="what a failed test of killed operators printed")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what tests of a real control plane need before the first test: it takes longer than a test may."""
+    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if session.config.option.collectonly:
+        return
+    if "node_programs" in needed and not why_no_node():
+        get_programs(session.config, "--node")
+    elif "programs" in needed:
+        get_programs(session.config)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,9 @@ from tests.cluster.installation import Installation, install_rights
 from tests.cluster.namespace import Namespace
 from tests.cluster.observer import Observer
 from tests.cluster.operator import Operator
+from tests.controlplane.fixture import get_programs
 from tools.cluster.image import write_project_image
 
-GET = Path(__file__).parents[2] / "tools" / "controlplane" / "get.py"
 DEBIAN = {  # a file of each package that the node takes from Debian
     "runc": ("runc",),
     "mmdebstrap": ("mmdebstrap",),
@@ -25,24 +24,26 @@ DEBIAN = {  # a file of each package that the node takes from Debian
 }
 
 
-def _missing() -> list[str]:
+def why_no_node() -> str:
+    """What this machine lacks for a node that runs pods; nothing where it can have one."""
+    if sys.platform != "linux":
+        return "a node that runs pods needs Linux"
+    if os.geteuid() != 0:
+        return "a node that runs pods needs root"
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    return [name for name, files in DEBIAN.items() if not all(shutil.which(file, path=path) for file in files)]
+    missing = [name for name, files in DEBIAN.items() if not all(shutil.which(file, path=path) for file in files)]
+    return f"a node that runs pods needs what `apt-get install {' '.join(missing)}` installs" if missing else ""
 
 
 @pytest.fixture(scope="session")
-def node_programs(request: pytest.FixtureRequest) -> Path:
+def node_programs(pytestconfig: pytest.Config) -> Path:
     """The directory with every program of a cluster; a first build shows its progress."""
-    if sys.platform != "linux":
-        pytest.skip("a node that runs pods needs Linux")
-    if missing := _missing():
-        pytest.skip(f"a node that runs pods needs {', '.join(missing)}: apt-get install {' '.join(missing)}")
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        got = subprocess.run([sys.executable, str(GET), "--node"], stdout=subprocess.PIPE, text=True, check=False)
-    if got.returncode != 0:
-        pytest.fail(f"there is no cluster: `python tools/controlplane/{GET.name} --node` says why", pytrace=False)
-    return Path(got.stdout.strip())
+    if why := why_no_node():
+        pytest.skip(why)
+    found = get_programs(pytestconfig, "--node")
+    if found is None:
+        pytest.fail("there is no cluster: `python tools/controlplane/get.py --node` says why", pytrace=False)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ CLAIMS = "/api/v1/persistentvolumeclaims"
 PODS = "/api/v1/pods"
 JOBS = "/apis/batch/v1/jobs"
 RUNS = "/apis/nvidia.com/v1beta2/dynamographdeploymentruns"
+LOOK_EVERY_S = 0.1
 WATCH_S = 2  # a watch is renewed this often, which is how soon a thread hears that it shall end
 PATIENCE_S = 30.0
 
@@ -73,6 +74,9 @@ class _Follower:
     def _watch(self, client: httpx.Client) -> None:
         asked = {"watch": "1", "resourceVersion": self.revision, "timeoutSeconds": str(WATCH_S)}
         with client.stream("GET", self.path, params=asked) as answer:
+            if answer.is_error:  # the kind is not served now: its definition was removed, and may come back
+                time.sleep(LOOK_EVERY_S)
+                return
             for line in answer.iter_lines():
                 event = json.loads(line)
                 if event["type"] == "ERROR":

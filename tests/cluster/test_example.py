@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.cluster.audit import FORBIDDEN, asked
 from tests.cluster.cluster import Cluster
-from tests.cluster.installation import Installation
+from tests.cluster.installation import Installation, install_rights
 from tests.cluster.observer import Observer
 from tools.cluster.image import NAME as IMAGE
 
@@ -96,7 +96,5 @@ def test_the_steps_lead_from_a_recorded_window_to_ranked_candidates_and_leave_no
         assert client.get(f"/api/v1/namespaces/{NAMESPACE}").status_code == 404
     assert observer.violations() == []
     assert [each for each in asked(cluster, installation.user) if each.status == FORBIDDEN] == []
-    ended = cluster.kubectl(
-        "delete", "--namespace=dgdr-retune", "deployment", "--all", "--wait", "--cascade=foreground"
-    )
-    assert ended.returncode == 0, ended.stderr
+    _steps(cluster, window, "uninstall")
+    install_rights(cluster)  # for other tests

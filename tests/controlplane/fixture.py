@@ -12,15 +12,21 @@ from tests.controlplane.control_plane import ControlPlane, running
 GET = Path(__file__).parents[2] / "tools" / "controlplane" / "get.py"
 
 
-@pytest.fixture(scope="session")
-def programs(request: pytest.FixtureRequest) -> Path:
-    """The directory with etcd, kube-apiserver and kubectl; a first build shows its progress."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
+def get_programs(config: pytest.Config, *arguments: str) -> Path | None:
+    """The directory with the programs that tools/controlplane/get.py gets; None, and said, where it gets none."""
+    capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        got = subprocess.run([sys.executable, str(GET)], stdout=subprocess.PIPE, text=True, check=False)
-    if got.returncode != 0:
+        got = subprocess.run([sys.executable, str(GET), *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    return Path(got.stdout.strip()) if got.returncode == 0 else None
+
+
+@pytest.fixture(scope="session")
+def programs(pytestconfig: pytest.Config) -> Path:
+    """The directory with etcd, kube-apiserver and kubectl; a first build shows its progress."""
+    found = get_programs(pytestconfig)
+    if found is None:
         pytest.fail(f"there is no control plane: `python tools/controlplane/{GET.name}` says why", pytrace=False)
-    return Path(got.stdout.strip())
+    return found
 
 
 @pytest.fixture(scope="session")
