@@ -411,7 +411,7 @@ class World:
             self.put("run", evolve(run, failure=action.failure))
         return run is not None
 
-    def patch_claim(self, _: Key, action: PatchClaimFinalizers) -> bool:
+    def patch_claim(self, key: Key, action: PatchClaimFinalizers) -> bool:
         claim = self._fenced("claim", action.claim)
         if claim is None:
             return False
@@ -424,19 +424,20 @@ class World:
         assert not added & self.released, "never added again after the release"
         self.released |= released
         for finalizer in released:
-            self._may_be_released(finalizer, runs.get(finalizer))
+            self._may_be_released(key, finalizer, runs.get(finalizer))
         self.put("claim", evolve(claim, finalizers=action.finalizers))
         return True
 
-    def _may_be_released(self, finalizer: str, run: RunState | None) -> None:
+    def _may_be_released(self, key: Key, finalizer: str, run: RunState | None) -> None:
         jobs = [job for job in self.objects["job"].values() if claim_finalizer(job.run_uid) == finalizer]
         pods = [pod for pod in self.objects["pod"].values() if claim_finalizer(pod.run_uid) == finalizer]
-        if run is None:
+        if key[0] == "claim":
+            assert run is None, "a Run that is there lets go by itself"
             assert not jobs, "no release for a Run that is gone while a Job object is left"
             assert not pods, "no release for a Run that is gone while a Pod object is left"
         else:
             assert all(job.end is not None for job in jobs), "no release while an unfinished Job is left"
-            assert run.is_done, "a Run lets go when it is done"
+            assert run is None or run.is_done, "a Run lets go when it is done, and may be deleted at that moment"
 
     def create_job(self, key: Key, action: CreateJob) -> bool:
         metadata = action.body["metadata"]
