@@ -1,10 +1,27 @@
-"""What every child process of this package does first: a child dies with its parent."""
+"""The processes of this package: how many are of use, and that a child dies with its parent."""
 
 import ctypes
 import os
 import signal
+from math import ceil
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of the container; of the whole machine there is none
+
+
+def processors(quota: Path = _QUOTA) -> int:
+    """How many processors this process can keep busy: those that it may use, as far as its container's limit goes.
+
+    Args:
+        quota: microseconds of processor time in each period, or `max`, and the period.
+    """
+    allowed = len(os.sched_getaffinity(0))
+    try:
+        limit, period = map(int, quota.read_text(encoding="ascii").split())
+    except (OSError, ValueError):  # no cgroup, or `max`
+        return allowed
+    return max(1, min(allowed, ceil(limit / period)))
 
 
 def die_with(parent: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sweep_doubles import SCENARIO, Dying, Engine, Hanging, Refusing, Unloadable, small_trace
 
+from dgdr_retune._process import processors
 from dgdr_retune.replay import RequestTimes, RouterParameters
 from dgdr_retune.sweep import (
     Failure,
@@ -138,7 +139,7 @@ def test_there_are_never_more_workers_than_jobs_and_they_stay_for_later_jobs() -
 
 def test_auto_is_one_process_for_each_core_that_may_be_used() -> None:
     executor = LocalExecutor(Engine(), small_trace(), SCENARIO)
-    assert executor.parallelism == len(os.sched_getaffinity(0))
+    assert executor.parallelism == processors()
 
 
 def test_the_latencies_of_every_request_come_back_as_the_engine_gave_them() -> None:

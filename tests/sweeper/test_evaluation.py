@@ -1,6 +1,7 @@
 """What becomes of candidates: their order, their numbers, and each one's failure alone."""
 
 import asyncio
+import os
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeper_cases import Dying, Engine, Hanging, Level, Silent, document, grid_point, read_snapshot
 
+from dgdr_retune._process import processors
 from dgdr_retune.api import SNAPSHOT_FILE
 from dgdr_retune.replay import Metrics, RouterParameters, Trace
 from dgdr_retune.sweep import Failure, Job, JobFailed, Objective
@@ -180,6 +182,26 @@ def test_what_is_begun_and_what_is_not_follows_from_the_order_of_replays(
     assert evaluations is not None
     assert (evaluations.scheduled, evaluations.running) == expected
     assert evaluations.ended == replayed // replications
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [
+        ("400000 100000", 4),
+        ("150000 100000", 2),
+        ("50000 100000", 1),
+        ("9900000 100000", 8),
+        ("max 100000", 8),
+        ("", 8),
+    ],
+)
+def test_no_more_replays_run_at_once_than_the_containers_limit_has_processors_for(
+    quota: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert processors(tmp_path / "cpu.max") == 8
+    (tmp_path / "cpu.max").write_text(f"{quota}\n")
+    assert processors(tmp_path / "cpu.max") == expected
 
 
 def test_a_snapshot_that_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch: Any) -> None:

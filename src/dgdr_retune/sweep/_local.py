@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from attrs import define, field, frozen
 
+from dgdr_retune._process import processors
 from dgdr_retune.replay import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Trace, share
 from dgdr_retune.sweep._executor import Failure, Job, JobFailed, JobOutcome, Replayed
 from dgdr_retune.sweep._worker import LENGTH_BYTES, Answer, Question, frame
@@ -36,7 +37,7 @@ class LocalExecutor:
         replay_engine: replays; a small picklable value.
         trace: the window, shared by all workers.
         scenario: what all replays share.
-        processes: how many workers at most; `auto` is one for each core that this process may use.
+        processes: how many workers at most; `auto` is one for each core that this process may keep busy.
         timeout_s: seconds that one job may take, the start of its worker included; None is no bound.
     """
 
@@ -62,7 +63,7 @@ class LocalExecutor:
     @property
     def parallelism(self) -> int:
         """How many workers work at once."""
-        return len(os.sched_getaffinity(0)) if self.processes == "auto" else self.processes
+        return processors() if self.processes == "auto" else self.processes
 
     async def __aenter__(self) -> Self:
         handle = self._shared.enter_context(share(self.trace))

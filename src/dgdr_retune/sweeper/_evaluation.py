@@ -1,13 +1,13 @@
 """Replaying the candidates of a grid: one after another, all replications of one before the next."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from math import ceil, isfinite
 
 from attrs import define, evolve, field, frozen
 
+from dgdr_retune._process import processors
 from dgdr_retune.replay import Metrics, ReplayEngine, Scenario, Trace
 from dgdr_retune.sweep import Failure, Job, JobFailed, JobOutcome, LocalExecutor, MetricMissingError, Objective
 from dgdr_retune.sweeper._candidates import Candidate, Point, scored
@@ -48,7 +48,7 @@ async def evaluate(plan: Plan, engine: ReplayEngine, trace: Trace, file: Snapsho
 
     Errors: `NothingFeasibleError`: no candidate has a finite score.
     """
-    processes = min(plan.parallelism, len(os.sched_getaffinity(0)))
+    processes = min(plan.parallelism, processors())
     record = _Record(plan, processes, file)
     jobs = [
         Job(position, point.router, replication)

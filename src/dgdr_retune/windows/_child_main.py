@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from dgdr_retune._process import die_with
+from dgdr_retune._process import die_with, processors
 from dgdr_retune.windows._child import Answer, Order
 from dgdr_retune.windows._cut import cut
 from dgdr_retune.windows._errors import Failure, WindowError
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _answer(order: Order) -> Answer:
-    processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+    processes = min(processors(), MOST_PROCESSES)
     try:
         return Answer(cut=cut(order.request, processes=processes))
     except WindowError as error:
