@@ -105,6 +105,28 @@ def test_nothing_is_written_while_nothing_happens() -> None:
     in_cluster(scenario, script=LONG)
 
 
+def test_a_run_that_is_deleted_on_its_way_to_its_job_still_holds_the_claim_when_the_job_comes() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        held: list[list[str]] = []
+
+        async def slow(call: Call) -> Answer | None:
+            if call.method == "POST" and call.path.endswith("/jobs"):
+                cluster.people.delete(Key(RUNS, NAMESPACE, "q-run-1"))
+                await asyncio.sleep(8)
+                held.append(cluster.finalizers())
+            return None
+
+        cluster.transport.instead = slow
+        cluster.claim()
+        async with cluster.running():
+            cluster.request()
+            await cluster.until(lambda: held)
+            assert len(held[0]) == 1
+            await cluster.until(lambda: not cluster.finalizers() and not cluster.all(JOBS) and not cluster.all(PODS))
+
+    in_cluster(scenario, script=LONG)
+
+
 def test_a_claim_that_appears_wakes_the_runs_that_wait_for_it() -> None:
     async def scenario(cluster: Cluster) -> None:
         async with cluster.running():

@@ -28,6 +28,8 @@ from dgdr_retune.controllers._observe import ClaimObserver, RequestObserver, Run
 from dgdr_retune.controllers._projections import kept_claim, kept_job, kept_pod, kept_request, kept_run
 from dgdr_retune.controllers._request import decide_request
 from dgdr_retune.controllers._run import decide_run
+from dgdr_retune.controllers._states import trace_claim
+from dgdr_retune.controllers._turns import Turns
 from dgdr_retune.controllers._wake import Wakes
 from dgdr_retune.kube import CLAIMS, JOBS, PODS, Api, Reflector, Resource, WorkQueue
 
@@ -96,29 +98,28 @@ class Controllers:
             jobs_per_namespace=configuration.jobs_per_namespace,
         )
         performer = Performer(api, caches, events)
-        self._reconcile = {
-            "request": controller(
-                Parts[RequestObservation](
-                    "request",
-                    RequestObserver(api, caches),
-                    lambda seen, at: decide_request(seen, configuration, at),
-                    _REQUEST_READS,
-                )
-            ).reconcile,
-            "run": controller(
-                Parts[RunObservation](
-                    "run",
-                    RunObserver(api, caches, configuration),
-                    lambda seen, at: decide_run(seen, configuration, at),
-                    _RUN_READS,
-                )
-            ).reconcile,
-            "claim": controller(
-                Parts[ClaimObservation](
-                    "claim", ClaimObserver(api, caches), lambda seen, _: decide_claim(seen), _CLAIM_READS
-                )
-            ).reconcile,
-        }
+        self._turns = Turns()
+        self._request = controller(
+            Parts[RequestObservation](
+                "request",
+                RequestObserver(api, caches),
+                lambda seen, at: decide_request(seen, configuration, at),
+                _REQUEST_READS,
+            )
+        )
+        self._run = controller(
+            Parts[RunObservation](
+                "run",
+                RunObserver(api, caches, configuration),
+                lambda seen, at: decide_run(seen, configuration, at),
+                _RUN_READS,
+            )
+        )
+        self._claim = controller(
+            Parts[ClaimObservation](
+                "claim", ClaimObserver(api, caches), lambda seen, _: decide_claim(seen), _CLAIM_READS
+            )
+        )
 
     @property
     def synced(self) -> bool:
@@ -132,8 +133,21 @@ class Controllers:
                 group.create_task(reflector.run())
             for reflector in self._reflectors:
                 await reflector.synced.wait()
-            for name, queue in self._queues.items():
-                group.create_task(queue.run(self._reconcile[name], self._workers))
+            for name, reconcile in (
+                ("request", self._request.reconcile),
+                ("run", self._look_at_run),
+                ("claim", self._look_at_claim),
+            ):
+                group.create_task(self._queues[name].run(reconcile, self._workers))
+
+    async def _look_at_run(self, key: Key) -> float | None:
+        run = self._caches.runs.get(*key)
+        async with self._turns.of_run((key[0], "" if run is None else trace_claim(run))):
+            return await self._run.reconcile(key)
+
+    async def _look_at_claim(self, key: Key) -> float | None:
+        async with self._turns.of_claim(key):
+            return await self._claim.reconcile(key)
 
     def queue_depths(self) -> Mapping[str, int]:
         """Keys that wait, by controller."""

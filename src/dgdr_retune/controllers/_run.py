@@ -28,8 +28,8 @@ Json = Any
 
 _NAME_TAKEN_S: Final = 30.0
 """How often a Job name that somebody else has taken is looked at."""
-_QUEUE_S: Final = 10.0
-"""How often a Run that waits for its turn is looked at."""
+_UNHEARD_S: Final = 60.0
+"""How often a Run is looked at whose turn or Request a change is to tell of, should that be missed."""
 
 _DURABLE: Final = frozenset(
     {
@@ -66,7 +66,7 @@ def _leave_alone(case: RunCase) -> Decision | None:
     request = case.seen.request
     if (request is not None and request.made(case.run)) or case.had_job or case.holds_claim:
         return None
-    return Decision(look_again_s=_QUEUE_S if request is None and case.run.request_uid else None)
+    return Decision(look_again_s=_UNHEARD_S if request is None and case.run.request_uid else None)
 
 
 def _take_result(case: RunCase) -> Decision | None:
@@ -153,7 +153,7 @@ def _wait_to_start(case: RunCase) -> Decision | None:
         return case.wait(RunReason.TRACE_SOURCE_MISSING, message)
     if seen.jobs_ahead >= case.configuration.jobs_per_namespace:
         message = f"waits for its turn: {case.configuration.jobs_per_namespace} Jobs may run in a namespace at a time"
-        return case.wait(RunReason.PENDING, message, _QUEUE_S)
+        return case.wait(RunReason.PENDING, message, _UNHEARD_S)
     return None
 
 
@@ -180,7 +180,7 @@ def _create(case: RunCase, lowered: Lowered, create: CreateJob) -> Decision:
         return read(*needed)
     request, access, claim, namespace = case.seen.request, case.seen.access, case.seen.claim, case.run.ref.namespace
     if request is None or request.deleting or request.active_run != case.run.ref.name:
-        return Decision(look_again_s=_QUEUE_S)
+        return Decision(look_again_s=_UNHEARD_S)
     actions: list[Action] = list(case.tell(RunReason.PENDING, "the Job is being created", recorded=lowered.document))
     if access is None or not access.account:
         actions.append(CreateServiceAccount(publisher_account(namespace, case.configuration)))
