@@ -155,6 +155,7 @@ def _sweeper(run: dict[str, Json], lowered: Lowered, configuration: Configuratio
             *([] if replications is None else [_variable(REPLICATIONS_VARIABLE, replications.replace("$", "$$"))]),
         ],
         "resources": _resources(configuration.sweeper_resources),
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # its last words, for the Run's message
         "securityContext": _container_security(_SWEEPER_USER),
         "volumeMounts": [
             {"name": "snapshot", "mountPath": SNAPSHOT_DIRECTORY},
@@ -196,6 +197,7 @@ def _publisher(run: dict[str, Json], configuration: Configuration) -> dict[str, 
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         ],
         "resources": _resources(configuration.publisher_resources),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": _container_security(_PUBLISHER_USER),
         "volumeMounts": [
             {"name": "snapshot", "mountPath": SNAPSHOT_DIRECTORY, "readOnly": True},
