@@ -59,48 +59,63 @@ class _Follower:
     stop: threading.Event
     events: list[Event] = field(factory=list)
     revision: str = ""
-    failure: str = ""
 
     def follow(self) -> None:
         with self.cluster.client() as client:
-            listed = client.get(self.path).raise_for_status().json()
-            for item in listed["items"]:
-                self._saw(item, gone=False)
-            self.revision = listed["metadata"]["resourceVersion"]
-            while not self.stop.is_set() and not self.failure:
+            while not self.stop.is_set():
                 with suppress(httpx.TransportError):  # the next watch begins where this one broke off
-                    self._watch(client)
+                    if self.revision:
+                        self._watch(client)
+                    else:
+                        self._list(client)
+
+    def _list(self, client: httpx.Client) -> None:
+        answer = client.get(self.path)
+        if answer.is_error:  # the kind is not served now: its definition was removed, and may come back
+            time.sleep(LOOK_EVERY_S)
+            return
+        listed = answer.json()
+        now = {item["metadata"]["uid"] for item in listed["items"]}
+        for uid, body in self.known().items():
+            if uid not in now:
+                self.events.append(Event(int(listed["metadata"]["resourceVersion"]), self.path, True, body))
+        for item in listed["items"]:
+            self._saw(item, gone=False)
+        self.revision = listed["metadata"]["resourceVersion"]
 
     def _watch(self, client: httpx.Client) -> None:
         asked = {"watch": "1", "resourceVersion": self.revision, "timeoutSeconds": str(WATCH_S)}
         with client.stream("GET", self.path, params=asked) as answer:
-            if answer.is_error:  # the kind is not served now: its definition was removed, and may come back
-                time.sleep(LOOK_EVERY_S)
+            if answer.is_error:
+                self.revision = ""
                 return
             for line in answer.iter_lines():
                 event = json.loads(line)
                 if event["type"] == "ERROR":
-                    self.failure = line
-                    break
+                    self.revision = ""
+                    return
                 self._saw(event["object"], gone=event["type"] == "DELETED")
                 self.revision = event["object"]["metadata"]["resourceVersion"]
 
     def _saw(self, body: dict[str, Json], *, gone: bool) -> None:
         self.events.append(Event(int(body["metadata"]["resourceVersion"]), self.path, gone, body))
 
+    def known(self) -> dict[str, dict[str, Json]]:
+        """The objects that are there, by UID, as they were last seen."""
+        known = {}
+        for event in list(self.events):
+            known[event.uid] = event.body
+            if event.gone:
+                del known[event.uid]
+        return known
+
     def has_seen(self, client: httpx.Client) -> bool:
         """Whether every object is known as it is now."""
-        now = {
-            item["metadata"]["uid"]: item["metadata"]["resourceVersion"]
-            for item in client.get(self.path).json()["items"]
-        }
-        known: dict[str, str] = {}
-        for event in list(self.events):
-            if event.gone:
-                known.pop(event.uid, None)
-            else:
-                known[event.uid] = event.body["metadata"]["resourceVersion"]
-        return known == now
+        answer = client.get(self.path)
+        if answer.is_error:
+            return False
+        now = {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in answer.json()["items"]}
+        return now == {uid: body["metadata"]["resourceVersion"] for uid, body in self.known().items()}
 
 
 @define
@@ -139,7 +154,6 @@ class Observer:
         with self.cluster.client() as client:
             for follower in self.followers:
                 while not follower.has_seen(client):
-                    assert not follower.failure, follower.failure
                     assert time.monotonic() < deadline, f"the watch of {follower.path} is behind"
                     time.sleep(0.05)
         return sorted(event for follower in self.followers for event in list(follower.events))
