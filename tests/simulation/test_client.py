@@ -81,6 +81,19 @@ def test_a_timeout_takes_as_long_as_it_may() -> None:
     assert 15 <= played(play, Fault.TIMEOUT) <= 16
 
 
+def test_a_slow_write_arrives_even_if_its_sender_is_dead() -> None:
+    async def play(client: Client, api: Api, world: World) -> None:
+        writing = asyncio.create_task(label(api, world))
+        await asyncio.sleep(0.5)
+        client.kill()
+        writing.cancel()
+        assert "labels" not in metadata(world)
+        await asyncio.sleep(5)
+        assert metadata(world)["labels"] == {"a": "b"}
+
+    played(play, Fault.SLOW_WRITE)
+
+
 def test_without_faults_a_write_is_done_and_counted() -> None:
     async def play(client: Client, api: Api, world: World) -> None:
         await label(api, world)

@@ -164,6 +164,7 @@ def _release_with_a_finished_job_of_a_run_that_is_long_gone(scene: Scene) -> Non
     scene.hold()
     scene.new_job()
     scene.finish_job()
+    scene.complete("SearchSucceeded")
     scene.people.delete(key(RUNS, "demo-run-1"))
     scene.time_s = FRESH_S + 1
     scene.release()
@@ -274,7 +275,9 @@ def test_a_job_may_be_on_its_way_when_its_claim_is_deleted(scene: Scene) -> None
 def test_a_release_may_be_on_its_way_when_its_run_is_deleted(scene: Scene) -> None:
     scene.hold()
     scene.new_job()
+    scene.new_pod()
     scene.finish_job()
+    scene.complete("SearchSucceeded")
     scene.people.delete(key(RUNS, "demo-run-1"))
     scene.release()
     assert scene.rules == []

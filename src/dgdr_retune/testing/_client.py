@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from contextvars import Context
 from typing import Final
 
 from attrs import field, frozen
@@ -28,6 +29,7 @@ _RETRY_AFTER: Final[tuple[Mapping[str, str], ...]] = (
 _TOUCHED: Final = "example.com/touched"
 _TRAVEL_S: Final = (0.001, 0.03)
 _LATE_S: Final = (1.0, 40.0)
+_SLOW_S: Final = (1.0, 5.0)
 
 
 @frozen
@@ -118,7 +120,10 @@ class Client:
             await asyncio.sleep(call.timeout_s)
             self._live()
             raise MaybeAppliedError("simulated: no reply in time")
-        exchange = self._handled(call, body, action)
+        if action.is_write and self._faults.strikes(Fault.SLOW_WRITE):
+            exchange = await self._handled_late(call, body, action)
+        else:
+            exchange = self._handled(call, body, action)
         await self._travel()
         if self._faults.strikes(Fault.LOST_AFTER):
             raise MaybeAppliedError("simulated: the reply was lost")
@@ -191,6 +196,20 @@ class Client:
             if len(self.actions) == self.dies_after:
                 self.kill()
         return exchange
+
+    async def _handled_late(self, call: Call, body: Json, action: Action) -> Exchange:
+        """What the server says to a write that takes its time, and comes even if nobody waits for it any more."""
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Exchange] = loop.create_future()
+
+        def arrive() -> None:
+            exchange = self._handled(call, body, action)
+            if not answered.done():
+                answered.set_result(exchange)
+
+        on_the_way = Context()  # of no process: one that stands still does not hold it up
+        loop.call_at(loop.time() + self._rng.uniform(*_SLOW_S), arrive, context=on_the_way)
+        return await answered
 
     def _touch(self, action: Action) -> None:
         """Somebody else changes the object just before."""

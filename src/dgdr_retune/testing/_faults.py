@@ -14,6 +14,7 @@ class Fault(StrEnum):
     LOST_BEFORE = "lost-before-write"
     LOST_AFTER = "lost-after-write"
     TIMEOUT = "timeout"
+    SLOW_WRITE = "slow-write"
     CONFLICT = "409"
     INVALID = "422"
     THROTTLED = "429"

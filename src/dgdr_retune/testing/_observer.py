@@ -78,14 +78,14 @@ class Observer:
         self._is_operator = is_operator
         self._seen_alive: dict[tuple[str, str], float] = {}  # by client and claim UID: when it last was told so
         self._overdue: dict[str, _Overdue] = {}  # by Job UID
-        self._gone_at_s: dict[str, float] = {}  # by Run UID
+        self._completed_until_s: dict[str, float] = {}  # by the UID of a Run that was, and is gone
 
     def saw(self, write: Write, actor: str) -> None:
         """Look at a write by an actor."""
         if write.key.resource == RUNS:
             self._check_run(write)
-            if write.new is None:
-                self._gone_at_s[write.old["metadata"]["uid"]] = self._time_s()
+            if write.new is None and is_terminal(write.old):
+                self._completed_until_s[write.old["metadata"]["uid"]] = self._time_s()
         if not self._is_operator(actor):
             return
         value = write.old if write.new is None else write.new
@@ -209,21 +209,18 @@ class Observer:
                 self._report("foreign-finalizer", f"{finalizer} was put on {write.key.name}")
 
     def _check_release(self, run_uid: str, claim: str) -> None:
-        """Nothing of the Run may read from the claim any more, nor for a Run that is gone be there at all.
+        """No Job of the Run may read from the claim any more; of a Run that is gone, nothing may be there at all.
 
-        Nothing that the operator writes is fenced by another object: of a Run that was deleted a moment ago, it may
-        have seen the Job finished and let go.
+        No write to a claim is fenced by a Run: a release of one that was completed and then deleted a moment ago may
+        have been on its way.
         """
         jobs = self._jobs_of(run_uid)
-        pods = [each for each in self._all(PODS) if _is_labelled(each, run_uid)]
-        finished = [job["metadata"]["uid"] for job in jobs if is_finished(job)]
-        if self._time_s() - self._gone_at_s.get(run_uid, self._time_s()) <= FRESH_S and finished:
-            left = [job for job in jobs if job["metadata"]["uid"] not in finished]
-            left += [pod for pod in pods if controller_uid(pod) not in finished]
-        elif self._run(run_uid) is None:
-            left = jobs + pods
-        else:
+        was_completed_s = self._completed_until_s.get(run_uid)
+        is_recent = was_completed_s is not None and self._time_s() - was_completed_s <= FRESH_S
+        if is_recent or self._run(run_uid) is not None:
             left = [job for job in jobs if not is_finished(job)]
+        else:
+            left = jobs + [each for each in self._all(PODS) if _is_labelled(each, run_uid)]
         if left:
             names = ", ".join(each["metadata"]["name"] for each in left)
             self._report("early-release", f"{claim} was let go while there was {names} of the Run {run_uid}")
