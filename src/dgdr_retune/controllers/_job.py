@@ -36,6 +36,7 @@ _TOKEN_LIFETIME_S: Final = 3600
 _GRACE_S: Final = 5
 """Both processes end at once when they are told to, but a container's first process hears nothing while it still loads
 its code: a claim that is deleted then would be held for Kubernetes' 30 seconds."""
+
 _HOME: Final = "/tmp"  # noqa: S108 - a volume of the container's own: the root file system is read-only
 
 
