@@ -54,8 +54,8 @@ async def cut_in_child(request: CutRequest, *, deadline_s: float) -> Cut:
         child = subprocess.Popen(  # noqa: S603, ASYNC220 -- this interpreter; starting it takes asyncio as long
             [sys.executable, "-P", "-m", MODULE],  # -P: nothing from the working directory
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
-            stdin=theirs,
-            stdout=theirs,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             start_new_session=True,
         )
         theirs.close()
