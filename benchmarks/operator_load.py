@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -34,7 +35,10 @@ from attrs import define, field
 
 from dgdr_retune import __version__
 from dgdr_retune.controllers import Configuration, Controllers, publisher_account, run_job
-from dgdr_retune.kube import Answer, Api, Call, EventRecorder, Stream
+from dgdr_retune.controllers._caches import run_indexes
+from dgdr_retune.controllers._projections import kept_run
+from dgdr_retune.kube import Answer, Api, Cache, Call, EventRecorder, Stream
+from dgdr_retune.kube._api import PAGE_SIZE, Listing
 from dgdr_retune.lowering import lower
 from dgdr_retune.operator import Operator, Settings
 from dgdr_retune.testing import SimulatedTransport, VirtualLoop
@@ -45,7 +49,7 @@ from dgdr_retune.testing._world import NAMESPACE, OPERATOR_NAMESPACE, World
 GOLDEN = Path(__file__).parents[1] / "tests" / "data" / "trace_request_lowering.golden.json"
 SPEC: Final = json.loads(GOLDEN.read_text())["request"]["spec"]
 CLAIM: Final = SPEC["workload"]["trace"]["source"]["persistentVolumeClaim"]["claimName"]
-IMAGES: Final = {
+IMAGES: Final[dict[str, Any]] = {
     "sweeper_image": "registry.example/dgdr-retune:0.1.0",
     "publisher_image": "registry.example/dgdr-retune:0.1.0",
     "runtime_image": "registry.example/vllm-runtime:1.6.1",
@@ -175,52 +179,51 @@ def bare_run(owner: dict[str, Any]) -> dict[str, Any]:
 
 
 def weigh_caches(count: int) -> dict[str, Any]:
-    """What the caches hold of Runs that are done, and of Runs that are not: allocations, the server's left out.
-
-    The Runs are copies of a real one, at its end or while its Job runs, under names that no Request has given them:
-    they are watched, and nothing is done about them.
-    """
+    """What the cache holds of Runs that are done, and of Runs that are not: copies of a real one, listed in pages."""
     with VirtualLoop() as loop:
-        held = {state: loop.run(weigh(loop, count, state), until_s=UNTIL_S) for state in ("Succeeded", "Running")}
-    return {"runs": count, "bytes_a_done_run": held["Succeeded"] / count, "bytes_an_open_run": held["Running"] / count}
+        world = cluster(loop)
+        open_run, done_run = (
+            loop.run(run_in(loop, world, phase), until_s=UNTIL_S) for phase in ("Running", "Succeeded")
+        )
+    held = {name: weigh(run, count) / count for name, run in (("open", open_run), ("done", done_run))}
+    return {"runs": count, "bytes_a_done_run": held["done"], "bytes_an_open_run": held["open"]}
 
 
-async def weigh(loop: VirtualLoop, count: int, state: str) -> float:
-    world = cluster(loop)
-    people = world.access("people")
+async def run_in(loop: VirtualLoop, world: World, phase: str) -> dict[str, Any]:
+    """A Run of a Request of its own, once it has come to a phase."""
     rng = random.Random(1)  # noqa: S311 - jitter
     api = Api(SimulatedTransport(world.server), rng=rng)
-
-    def controllers() -> Controllers:
-        events = EventRecorder(api, component="benchmark", now=loop.now, rng=rng)
-        return Controllers(api, Configuration(**IMAGES), now=loop.now, rng=rng, events=events)
-
-    request(world, 0)
-    key = Key(RUNS, NAMESPACE, "q0000-run-1")
-    running = asyncio.create_task(controllers().run())
-    await until(lambda: ((people.get(key) or {}).get("status") or {}).get("phase") == state)
+    events = EventRecorder(api, component="benchmark", now=loop.now, rng=rng)
+    controllers = Controllers(api, Configuration(**IMAGES), now=loop.now, rng=rng, events=events)
+    running = asyncio.create_task(controllers.run())
+    name = request(world, len(phase))["metadata"]["name"]
+    key = Key(RUNS, NAMESPACE, f"{name}-run-1")
+    people = world.access("people")
+    await until(lambda: ((people.get(key) or {}).get("status") or {}).get("phase") == phase)
     running.cancel()
     await asyncio.wait([running])
-    for number in range(count):
-        run = copy.deepcopy(people.get(key))
-        metadata = {name: run["metadata"][name] for name in ("annotations", "labels", "ownerReferences")}
-        people.create(RUNS, NAMESPACE, {"metadata": {**metadata, "name": f"copy-{number:05}"}, "spec": run["spec"]})
-        people.patch(Key(RUNS, NAMESPACE, f"copy-{number:05}"), {"status": run["status"]}, "status")
-    filled = controllers()
-    gc.collect()
+    return copy.deepcopy(people.get(key))
+
+
+def weigh(run: dict[str, Any], count: int) -> int:
+    """Bytes that a cache of so many copies of a Run holds."""
+    cache = Cache(kept_run, run_indexes())
     tracemalloc.start()
-    running = asyncio.create_task(filled.run())
-    await until(lambda: filled.synced)
-    await asyncio.sleep(LOOK_EVERY_S)  # each was looked at once
+    items: list[dict[str, Any]] = []
+    for first in range(0, count, PAGE_SIZE):
+        page = [copied(run, number) for number in range(first, min(first + PAGE_SIZE, count))]
+        items += json.loads(json.dumps(page))
+    cache.listed(Listing(tuple(items), str(count + 1)))
+    del items, page
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    seen = sum(filled.runs_by_phase().values())
-    if seen != count + 1:
-        raise SystemExit(f"the caches hold {seen} Runs, not {count + 1}")
-    running.cancel()
-    await asyncio.wait([running])
     return held
+
+
+def copied(run: dict[str, Any], number: int) -> dict[str, Any]:
+    own = {"name": f"copy-{number:05}-run-1", "uid": str(uuid.UUID(int=number)), "resourceVersion": str(number + 1)}
+    return {**run, "metadata": {**run["metadata"], **own}}
 
 
 TASKS: Final = {"operator": serve_with_operator, "bare": create_bare, "caches": weigh_caches}
