@@ -141,26 +141,30 @@ async def _unbound_claim(stage: Stage) -> None:
     await stage.until_reason("demo-run-1", "SearchSucceeded")
 
 
-async def _run_deleted(stage: Stage) -> None:
+async def _running(stage: Stage) -> None:
+    """A Run whose containers run, and a Request that knows of it: a Run that it had not seen would be made again."""
     stage.world.script = _LONG
     stage.claim()
     stage.request()
     await stage.until_running("demo-run-1")
+    await stage.until_accepted("demo", "RunCreated")
+
+
+async def _run_deleted(stage: Stage) -> None:
+    await _running(stage)
     stage.delete(RUNS, "demo-run-1")
     await stage.until_gone(JOBS, "demo-run-1")
 
 
 async def _run_deleted_leaving_its_job(stage: Stage) -> None:
-    stage.world.script = _LONG
-    stage.claim()
-    stage.request()
-    await stage.until_running("demo-run-1")
+    await _running(stage)
     stage.delete(RUNS, "demo-run-1", "Orphan")
     await stage.until_gone(JOBS, "demo-run-1")
 
 
 async def _run_deleted_when_done(stage: Stage) -> None:
     await _main_path(stage)
+    await stage.until_accepted("demo", "RunCreated")
     stage.delete(RUNS, "demo-run-1")
     await stage.until_gone(JOBS, "demo-run-1")
 
@@ -187,10 +191,7 @@ async def _operator_removed(stage: Stage) -> None:
 
 
 async def _run_deleted_without_operator(stage: Stage) -> None:
-    stage.world.script = _LONG
-    stage.claim()
-    stage.request()
-    await stage.until_running("demo-run-1")
+    await _running(stage)
     await stage.operators.stop()
     stage.delete(RUNS, "demo-run-1")
     await asyncio.sleep(60)
