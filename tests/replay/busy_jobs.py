@@ -8,9 +8,10 @@ import pickle
 import sys
 
 import numpy as np
-from replay_cases import request, scenario
+from replay_cases import request, worker
+from replay_cases import scenario as one_pool
 
-from dgdr_retune.replay import BuiltInEngine, RouterParameters, Scenario, Trace, attach, trace_of
+from dgdr_retune.replay import BuiltInEngine, EngineSpecification, RouterParameters, Scenario, Trace, attach, trace_of
 
 CANDIDATES = [
     RouterParameters(overlap_score_credit=credit, prefill_load_scale=scale, temperature=temperature)
@@ -18,7 +19,8 @@ CANDIDATES = [
     for scale in (0.25, 4.0)
     for temperature in (0.0, 0.5)
 ]
-JOBS = [(candidate, replication) for candidate in CANDIDATES for replication in range(2)]
+MODES = ("aggregated", "disaggregated")
+JOBS = [(mode, candidate, replication) for mode in MODES for candidate in CANDIDATES for replication in range(2)]
 
 
 def busy_trace() -> Trace:
@@ -32,12 +34,25 @@ def busy_trace() -> Trace:
 
 
 def busy_scenario() -> Scenario:
-    return scenario(replicas=3, block_size=16, blocks=40, max_sequences=8, max_batched_tokens=64)
+    return one_pool(replicas=3, block_size=16, blocks=40, max_sequences=8, max_batched_tokens=64)
+
+
+def busy_disaggregated_scenario() -> Scenario:
+    return Scenario(
+        EngineSpecification(
+            "vllm",
+            "disaggregated",
+            None,
+            prefill=worker(replicas=2, block_size=16, blocks=30, max_sequences=8, max_batched_tokens=64),
+            decode=worker(replicas=3, block_size=16, blocks=24, max_sequences=4, max_batched_tokens=64),
+        )
+    )
 
 
 def digits(trace: Trace, place: int) -> dict[str, str]:
-    candidate, replication = JOBS[place]
-    metrics = BuiltInEngine().replay(trace, busy_scenario(), candidate, replication)
+    mode, candidate, replication = JOBS[place]
+    scenario = busy_scenario() if mode == "aggregated" else busy_disaggregated_scenario()
+    metrics = BuiltInEngine().replay(trace, scenario, candidate, replication)
     return {name: value.hex() for name, value in sorted(metrics.values.items())}
 
 

@@ -61,6 +61,14 @@ def scenario(*, speedup: float = 1.0, context_length: int | None = None, **chang
     return Scenario(EngineSpecification("vllm", "aggregated", worker(**changes), context_length), speedup=speedup)
 
 
+def disaggregated(
+    prefill: dict[str, Any] | None = None, decode: dict[str, Any] | None = None, *, context_length: int | None = None
+) -> Scenario:
+    """A prefill and a decode worker, with changes to each."""
+    pools = {"prefill": worker(**(prefill or {})), "decode": worker(**(decode or {}))}
+    return Scenario(EngineSpecification("vllm", "disaggregated", None, context_length, **pools))
+
+
 def request(at_ms: int, hashes: list[int], output: int, *, tokens: int | None = None, block_size: int = 64) -> Request:
     """A request of whole blocks, or of `tokens` tokens."""
     return Request(at_ms, block_size, tokens or len(hashes) * block_size, output, hashes)
@@ -74,32 +82,68 @@ def cases(draw: st.DrawFn, *, workers: int = 1, roomy: bool = True) -> Case:
     """
     block_size = draw(st.sampled_from([2, 4, 16]))
     requests = draw(_requests(block_size))
-    longest = max(-(-(one.input_length + one.output_tokens) // block_size) for one in requests)
+    blocks = longest(requests, block_size) if roomy else 2
+    replicas = draw(st.integers(2, workers)) if workers > 1 else 1
+    pool = draw(_pools(block_size, blocks, replicas))
+    context_length = draw(st.none() | st.integers(block_size, 12 * block_size))
+    router = draw(_routers(chance=workers > 1))
+    speedup = draw(st.sampled_from([1.0, 2.0, 3.0]))
+    engine = EngineSpecification("vllm", "aggregated", pool, context_length)
+    return Case(requests, Scenario(engine, speedup=speedup), router)
+
+
+@st.composite
+def disaggregated_cases(draw: st.DrawFn, *, workers: int = 1, roomy: bool = True, chunks: bool = True) -> Case:
+    """The same on up to so many prefill and decode workers.
+
+    Without `chunks`, a decode worker never computes a part of what a preempted request has lost.
+    """
+    block_size = draw(st.sampled_from([2, 4, 16]))
+    requests = draw(_requests(block_size))
+    blocks = longest(requests, block_size) if roomy else 2
+    prefill = draw(_pools(block_size, blocks, draw(st.integers(1, workers))))
+    decode = draw(_pools(block_size, blocks, draw(st.integers(1, workers))))
+    if not chunks:
+        decode = evolve(decode, max_batched_tokens=8192)
+    context_length = draw(st.none() | st.integers(block_size, 12 * block_size))
+    router = draw(_routers(chance=workers > 1))
+    speedup = draw(st.sampled_from([1.0, 2.0, 3.0]))
+    engine = EngineSpecification("vllm", "disaggregated", None, context_length, prefill, decode)
+    return Case(requests, Scenario(engine, speedup=speedup), router)
+
+
+def longest(requests: tuple[Request, ...], block_size: int) -> int:
+    """The most blocks that a request has."""
+    return max(-(-(one.input_length + one.output_tokens) // block_size) for one in requests)
+
+
+@st.composite
+def _pools(draw: st.DrawFn, block_size: int, blocks: int, replicas: int) -> WorkerSpecification:
     sequences = draw(st.sampled_from([1, 2, 4, 64]))
     fixed: st.SearchStrategy[Timing] = st.builds(
         FixedTiming, prefill_ms=st.integers(1, 30).map(float), decode_ms=st.integers(1, 9).map(float)
     )
-    specification = WorkerSpecification(
-        replicas=draw(st.integers(2, workers)) if workers > 1 else 1,
+    return WorkerSpecification(
+        replicas=replicas,
         gpus_per_worker=draw(st.sampled_from([1, 4])),
         max_batched_tokens=max(sequences, draw(st.sampled_from([block_size, 4 * block_size, 8192]))),
         max_sequences=sequences,
         block_size=block_size,
-        blocks=(longest if roomy else 2) + draw(st.sampled_from([0, 1, 3, 10, 1000])),
+        blocks=blocks + draw(st.sampled_from([0, 1, 3, 10, 1000])),
         prefix_caching=draw(st.sampled_from([True, True, True, False])),
         timing=draw(fixed | st.just(PolynomialTiming())),
     )
-    context_length = draw(st.none() | st.integers(block_size, 12 * block_size))
-    router = RouterParameters(
+
+
+@st.composite
+def _routers(draw: st.DrawFn, *, chance: bool) -> RouterParameters:
+    return RouterParameters(
         overlap_score_credit=draw(st.sampled_from([0.0, 0.5, 1.0, 2.0])),
         overlap_score_credit_decay=draw(st.sampled_from([0.0, 0.0, 1.5])),
         prefill_load_scale=draw(st.sampled_from([0.0, 0.25, 1.0, 4.0])),
         decode_active_request_weight=draw(st.sampled_from([0.0, 0.0, 0.7])),
-        temperature=draw(st.sampled_from([0.0, 0.3])) if workers > 1 else 0.0,
+        temperature=draw(st.sampled_from([0.0, 0.3])) if chance else 0.0,
     )
-    speedup = draw(st.sampled_from([1.0, 2.0, 3.0]))
-    engine = EngineSpecification("vllm", "aggregated", specification, context_length)
-    return Case(requests, Scenario(engine, speedup=speedup), router)
 
 
 @st.composite

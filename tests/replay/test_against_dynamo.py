@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,15 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from replay_cases import Case, cases, records, request, scenario
+from replay_cases import Case, cases, disaggregated, disaggregated_cases, records, request, scenario
 
 from dgdr_retune.replay import PolynomialTiming, RouterParameters, Sla
-from dgdr_retune.replay._dynamo import _engine_arguments
+from dgdr_retune.replay._dynamo import _message
+from dgdr_retune.replay._dynamo_child import _pools
 from dgdr_retune.replay._metrics import summarize
 from dgdr_retune.replay._simulation import _loop as loop
 from dgdr_retune.replay._simulation import _state as s
+from dgdr_retune.replay._simulation import _transfer as transfer
 from dgdr_retune.replay._simulation import simulate
 
 pytestmark = pytest.mark.dynamo
@@ -36,26 +38,18 @@ def native(case: Case, window: Path) -> Any:
     core = pytest.importorskip("dynamo._core")
     config = pytest.importorskip("dynamo.llm").KvRouterConfig
     window.write_text(records(case.requests))
-    router = {
-        "overlap_score_credit": case.router.overlap_score_credit,
-        "overlap_score_credit_decay": case.router.overlap_score_credit_decay,
-        "prefill_load_scale": case.router.prefill_load_scale,
-        "decode_active_request_weight": case.router.decode_active_request_weight,
-        "router_temperature": case.router.temperature,
-    }
-    sla = case.scenario.sla or Sla()
+    asked = _message(case.scenario, case.router, per_request=True)
     return core.run_mocker_trace_replay(
         [str(window)],
         trace_format="dynamo",
-        num_workers=case.scenario.specification.aggregated.replicas,
         router_mode="kv_router",
-        router_config=config.from_json(json.dumps(router)),
-        extra_engine_args=core._normalize_mocker_config(_engine_arguments(case.scenario)),
-        arrival_speedup_ratio=case.scenario.speedup,
-        sla_ttft_ms=sla.ttft_ms,
-        sla_itl_ms=sla.itl_ms,
-        sla_e2e_ms=sla.e2e_ms,
+        router_config=config.from_json(json.dumps(asked.router)),
+        arrival_speedup_ratio=asked.speedup,
+        sla_ttft_ms=asked.ttft_ms,
+        sla_itl_ms=asked.itl_ms,
+        sla_e2e_ms=asked.e2e_ms,
         capture_per_request=True,
+        **_pools(core, asked),
     )
 
 
@@ -89,7 +83,8 @@ def close(ours: float, theirs: float | None) -> bool:
 
 def check_requests(case: Case, outcome: Any, theirs: list[dict[str, Any]]) -> None:
     for row, one in enumerate(theirs):
-        refused = one["terminal_status"] == "rejected"
+        refused = one["terminal_status"] != "completed"
+        reused = max((admission["reused_input_tokens"] for admission in one["admission_history"]), default=None)
         second = one["ttst_ms"] if one["ttst_ms"] is None else one["first_token_ms"] + one["ttst_ms"]
         where = f"row {row} of {case}"
         assert bool(outcome.refused[row]) == refused, where
@@ -97,16 +92,31 @@ def check_requests(case: Case, outcome: Any, theirs: list[dict[str, Any]]) -> No
         assert close(outcome.second_token_ms[row], second), where
         assert refused or close(outcome.end_ms[row], one["terminal_time_ms"]), where
         assert outcome.output_length[row] == one["output_length"], where
-        assert refused or outcome.reused_most[row] == one["reused_input_tokens"], where
+        assert refused or outcome.reused_most[row] == reused, where
+
+
+def check_metrics(case: Case, outcome: Any, result: Any) -> None:
+    ours = summarize(outcome, case.trace, case.scenario)
+    for name, value in result.summary.items():
+        if name in OF_THE_MACHINE | NO_NUMBERS:
+            continue
+        found = ours.get(name)
+        if found is None:
+            assert value == 0.0, f"{name} of {case}"
+        elif name.endswith(SKETCHED) and name.split("_")[0] in ("median", "p75", "p90", "p95", "p99"):
+            assert found == pytest.approx(value, rel=2e-3), f"{name} of {case}"
+        else:
+            assert found == pytest.approx(value, rel=1e-9, abs=1e-6), f"{name} of {case}"
+    assert set(ours.values) <= set(result.summary)
 
 
 def outgrows_its_worker(case: Case) -> bool:
     """The runtime fails as a whole when a request alone fills its worker's cache; ours ends that request."""
-    worker = case.scenario.specification.aggregated
-    limit = case.scenario.specification.context_length or math.inf
-    capacity = worker.blocks * worker.block_size
+    specification = case.scenario.specification
+    limit = specification.context_length or math.inf
+    capacities = [pool.blocks * pool.block_size for pool in specification.pools]
     return any(
-        one.input_length <= capacity and min(one.input_length + one.output_tokens, limit) > capacity + 1
+        one.input_length <= min(capacities) and min(one.input_length + one.output_tokens, limit) > capacities[-1] + 1
         for one in case.requests
     )
 
@@ -122,18 +132,7 @@ def test_one_worker_agrees_on_every_request_and_metric(window: Path, case: Case,
     result = native(case, window)
     outcome = simulate(case.trace, case.scenario, case.router, 0)
     check_requests(case, outcome, in_rows(case, result))
-    ours = summarize(outcome, case.trace, case.scenario)
-    for name, value in result.summary.items():
-        if name in OF_THE_MACHINE | NO_NUMBERS:
-            continue
-        found = ours.get(name)
-        if found is None:
-            assert value == 0.0, f"{name} of {case}"
-        elif name.endswith(SKETCHED) and name.split("_")[0] in ("median", "p75", "p90", "p95", "p99"):
-            assert found == pytest.approx(value, rel=2e-3), f"{name} of {case}"
-        else:
-            assert found == pytest.approx(value, rel=1e-9, abs=1e-6), f"{name} of {case}"
-    assert set(ours.values) <= set(result.summary)
+    check_metrics(case, outcome, result)
 
 
 @given(cases(workers=4))
@@ -144,19 +143,83 @@ def test_many_workers_agree_once_ties_are_broken_alike(window: Path, case: Case)
     assume(not outgrows_its_worker(case))
     theirs = in_rows(case, native(case, window))
 
-    def choose(state: Any, row: int) -> int:
-        chosen: int = theirs[row]["decode_worker_idx"]
-        route = theirs[row]["routing_history"][0]
-        overlaps = state.workers[s.OVERLAP :: state.shape.worker_size]
-        assert overlaps[chosen] == route["selected_overlap_blocks"], f"row {row} of {case}"
-        assert max(overlaps) == route["best_available_overlap_blocks"], f"row {row} of {case}"
-        assert state.cost[chosen] == pytest.approx(min(state.cost), rel=1e-12), f"row {row} of {case}"
-        return chosen
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "choose", choose)
+        patch.setattr(transfer, "choose", as_the_runtime(case, theirs))
         outcome = simulate(case.trace, case.scenario, case.router, 0)
     check_requests(case, outcome, theirs)
+
+
+def as_the_runtime(case: Case, theirs: list[dict[str, Any]]) -> Callable[[Any, int, int, int], int]:
+    """A router that takes the runtime's choices, and checks that each is one of the cheapest by our accounts."""
+
+    def choose(state: Any, row: int, first: int, end: int) -> int:
+        where = f"row {row} of {case}"
+        route = theirs[row]["routing_history"][int(first > 0)]
+        chosen: int = first + route["logical_worker_id"]
+        if first == 0:
+            overlaps = state.workers[s.OVERLAP :: state.shape.worker_size][:end]
+            assert overlaps[chosen] == route["selected_overlap_blocks"], where
+            assert max(overlaps) == route["best_available_overlap_blocks"], where
+        assert state.cost[chosen] == pytest.approx(min(state.cost[first:end]), rel=1e-12), where
+        return chosen
+
+    return choose
+
+
+def native_or_stuck(case: Case, window: Path) -> Any:
+    """The runtime's result; None where it fails because thrown-out requests and waiting prompts block each other."""
+    try:
+        return native(case, window)
+    except Exception as error:
+        if "effect-free zero-duration pass" not in str(error):
+            raise
+        return None
+
+
+def simulate_and_look(case: Case) -> tuple[Any, bool]:
+    """The outcome, and whether the simulator had to get such a replay going again."""
+    ways_out = []
+    advance = loop.advance_pools
+
+    def advance_pools(state: Any, now_ms: float) -> int:
+        if now_ms == math.inf:
+            ways_out.append(now_ms)
+        return advance(state, now_ms)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "advance_pools", advance_pools)
+        return simulate(case.trace, case.scenario, case.router, 0), bool(ways_out)
+
+
+@given(disaggregated_cases(roomy=False, chunks=False), SLAS)
+@settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_prefill_and_a_decode_worker_agree_on_every_request_and_metric(
+    window: Path, case: Case, sla: Sla | None
+) -> None:
+    """Where the runtime fails, it is for the one reason that the simulator goes on for."""
+    case = told_apart(evolve(case, scenario=evolve(case.scenario, sla=sla)))
+    assume(not outgrows_its_worker(case))
+    result = native_or_stuck(case, window)
+    outcome, stuck = simulate_and_look(case)
+    assert (result is None) == stuck, str(case)
+    if result is not None:
+        check_requests(case, outcome, in_rows(case, result))
+        check_metrics(case, outcome, result)
+
+
+@given(disaggregated_cases(workers=4, chunks=False))
+@settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_many_prefill_and_decode_workers_agree_once_ties_are_broken_alike(window: Path, case: Case) -> None:
+    case = told_apart(evolve(case, router=evolve(case.router, temperature=0.0)))
+    assume(not outgrows_its_worker(case))
+    result = native_or_stuck(case, window)
+    assume(result is not None)
+    theirs = in_rows(case, result)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transfer, "choose", as_the_runtime(case, theirs))
+        outcome = simulate(case.trace, case.scenario, case.router, 0)
+    check_requests(case, outcome, theirs)
+    check_metrics(case, outcome, result)
 
 
 def named_cases() -> Iterator[tuple[str, Case]]:
@@ -203,7 +266,48 @@ def named_cases() -> Iterator[tuple[str, Case]]:
     )
 
 
-NAMED = dict(named_cases())
+def named_transfers() -> Iterator[tuple[str, Case]]:
+    """The same of disaggregated deployments."""
+    plain = RouterParameters()
+    yield (
+        "a decode worker's first pass gives the first token",
+        Case((request(0, [1, 2], 3, tokens=100), request(2, [1, 2], 2, tokens=100)), disaggregated(), plain),
+    )
+    yield (
+        "a request for no output has its turn on a decode worker",
+        Case((request(0, [1], 0, tokens=40), request(0, [2], 3, tokens=50)), disaggregated(), plain),
+    )
+    yield (
+        "a request that arrives when a pass ends comes too late for the next one",
+        Case(tuple(request(at, [1000 + at], 2, tokens=40) for at in (0, 5, 10)), disaggregated(), plain),
+    )
+    yield (
+        "a prompt is on its prefill worker until a decode worker has a sequence for it",
+        Case(
+            tuple(request(at, [100 + at, 200 + at], 20) for at in (0, 1, 15, 30, 45)),
+            disaggregated({"blocks": 5}, {"max_sequences": 1}),
+            plain,
+        ),
+    )
+    yield (
+        "a prompt that no decode worker can hold fails when it is computed",
+        Case((request(0, [*range(8)], 2), request(20, [1], 2, tokens=40)), disaggregated({}, {"blocks": 5}), plain),
+    )
+    yield (
+        "a prompt that no prefill worker can hold is refused",
+        Case((request(0, [*range(8)], 2), request(0, [1], 2, tokens=40)), disaggregated({"blocks": 5}), plain),
+    )
+    yield (
+        "prompts are reused on the prefill worker, and again by what a decode worker throws out",
+        Case(
+            tuple(request(at, [7, 8, 10 + at], 150) for at in range(3)),
+            disaggregated(None, {"blocks": 9, "timing": PolynomialTiming()}),
+            plain,
+        ),
+    )
+
+
+NAMED = dict(named_cases()) | dict(named_transfers())
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -211,6 +315,15 @@ def test_found_behaviour(name: str, window: Path) -> None:
     case = told_apart(NAMED[name])
     theirs = in_rows(case, native(case, window))
     check_requests(case, simulate(case.trace, case.scenario, case.router, 0), theirs)
+
+
+def test_the_runtime_fails_where_thrown_out_requests_and_waiting_prompts_block_each_other(window: Path) -> None:
+    requests = tuple(request(0, [10 * k + depth for depth in range(4)], 100, tokens=220 + k) for k in range(3))
+    case = Case(requests, disaggregated({"blocks": 9}, {"blocks": 8}), RouterParameters())
+    assert native_or_stuck(case, window) is None
+    outcome, stuck = simulate_and_look(case)
+    assert stuck
+    assert outcome.output_length.tolist() == [100] * 3
 
 
 def test_the_runtime_fails_where_one_request_fills_its_worker_and_ours_ends_it(window: Path) -> None:

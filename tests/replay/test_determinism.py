@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import astuple, fields
-from busy_jobs import CANDIDATES, JOBS, busy_scenario, busy_trace, digits
+from busy_jobs import CANDIDATES, JOBS, busy_disaggregated_scenario, busy_scenario, busy_trace, digits
 from hypothesis import given, settings
-from replay_cases import Case, cases
+from replay_cases import Case, cases, disaggregated_cases
 
 from dgdr_retune.replay import BuiltInEngine, RouterParameters, Trace, attach, share
 from dgdr_retune.replay._simulation import compiled_run, simulate
@@ -80,8 +80,8 @@ def compiled() -> Run:
 
 
 @pytest.mark.fast
-@given(case=cases(workers=4, roomy=False))
-@settings(deadline=None, max_examples=150)
+@given(case=cases(workers=4, roomy=False) | disaggregated_cases(workers=4, roomy=False))
+@settings(deadline=None, max_examples=250)
 def test_compiled_code_gives_the_same_numbers_as_cpython(compiled: Run, case: Case) -> None:
     fast = simulate(case.trace, case.scenario, case.router, 3, compiled)
     plain = simulate(case.trace, case.scenario, case.router, 3)
@@ -102,7 +102,8 @@ def test_all_replays_are_one_type_to_the_compiler(compiled: Run) -> None:
         attached = attach(handle)
     thawed = Trace(*(np.array(column) for column in astuple(trace)))  # as unpickled, its columns can be written
     for one in (trace, attached, thawed):
-        simulate(one, busy_scenario(), RouterParameters(temperature=0.5), 1, compiled)
+        for scenario in (busy_scenario(), busy_disaggregated_scenario()):
+            simulate(one, scenario, RouterParameters(temperature=0.5), 1, compiled)
     assert len(compiled.signatures) == 1  # type: ignore[attr-defined]  # numba's dispatcher
 
 

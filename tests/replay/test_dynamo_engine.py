@@ -13,13 +13,14 @@ import msgspec
 import pytest
 from attrs import evolve
 from busy_jobs import busy_scenario, busy_trace
-from replay_cases import request, scenario
+from replay_cases import disaggregated, request, scenario
 
 from dgdr_retune.replay import (
     BuiltInEngine,
     DynamoEngine,
     EngineFailedError,
     EngineUnavailableError,
+    PolynomialTiming,
     RouterParameters,
     Sla,
     TraceError,
@@ -49,6 +50,21 @@ def test_the_runtime_agrees_with_the_simulator_where_chance_has_no_say() -> None
     assert {name: theirs[name] for name in set(ours) - approximate} == pytest.approx(
         {name: ours[name] for name in set(ours) - approximate}
     )
+
+
+@pytest.mark.dynamo
+def test_the_runtime_gets_both_pools_of_a_disaggregated_deployment() -> None:
+    """Pools that differ in all that they have."""
+    shared = disaggregated(
+        {"replicas": 1, "gpus_per_worker": 2, "blocks": 7, "max_sequences": 1, "max_batched_tokens": 70},
+        {"replicas": 2, "gpus_per_worker": 4, "timing": PolynomialTiming(), "prefix_caching": False},
+        context_length=130,
+    )
+    theirs = DynamoEngine().replay(trace_of(REQUESTS), shared, RouterParameters(), 0).values
+    ours = BuiltInEngine().replay(trace_of(REQUESTS), shared, RouterParameters(), 0).values
+    exact = [name for name in ours if not name.endswith(("_itl_ms", "_per_user"))]
+    assert {name: theirs[name] for name in exact} == pytest.approx({name: ours[name] for name in exact})
+    assert theirs["prefill_gpus_per_worker"] == 2
 
 
 @pytest.mark.dynamo

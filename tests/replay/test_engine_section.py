@@ -2,6 +2,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from attrs import evolve
 from pydantic import ValidationError
 
 from dgdr_retune.replay import (
@@ -32,8 +33,27 @@ EXPLICIT: dict[str, Any] = {
 }
 
 
-def section(path: str = "", value: Any = None, *, drop: bool = False) -> dict[str, Any]:
-    data = deepcopy(EXPLICIT)
+CALIBRATED = {
+    "type": "calibrated",
+    "prefill_ms": 4.0,
+    "prefill_ms_per_token": 0.01,
+    "decode_ms": 2.0,
+    "decode_ms_per_token": 0.001,
+    "overhead_ms": 1.0,
+}
+DISAGGREGATED: dict[str, Any] = {
+    "backend": "vllm",
+    "mode": "disaggregated",
+    "workers": {role: deepcopy(EXPLICIT["workers"]["aggregated"]) for role in ("prefill", "decode")},
+}
+DISAGGREGATED["workers"]["decode"] |= {
+    "scheduler": {"max_batched_tokens": 512, "max_sequences": 256},
+    "timing": {"type": "fixed", "prefill_ms": 30.0, "decode_ms": 7.5},
+}
+
+
+def section(path: str = "", value: Any = None, *, drop: bool = False, whole: Any = EXPLICIT) -> dict[str, Any]:
+    data: dict[str, Any] = deepcopy(whole)
     if path:
         *parents, key = path.split(".")
         target: Any = data
@@ -63,9 +83,58 @@ def test_an_explicit_section_becomes_the_engine_it_describes() -> None:
     )
 
 
+def test_a_disaggregated_section_has_a_pool_of_each_kind() -> None:
+    specification = EngineSection.model_validate(DISAGGREGATED).specification()
+    prefill = WorkerSpecification(
+        replicas=4,
+        gpus_per_worker=6,
+        max_batched_tokens=8192,
+        max_sequences=64,
+        block_size=64,
+        blocks=1200,
+        prefix_caching=True,
+        timing=PolynomialTiming(),
+    )
+    decode = evolve(prefill, max_batched_tokens=512, max_sequences=256, timing=FixedTiming(30.0, 7.5))
+    assert specification == EngineSpecification("vllm", "disaggregated", None, prefill=prefill, decode=decode)
+    assert specification.pools == (prefill, decode)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        ("workers.prefill.timing", {"type": "default"}, "prefill.timing"),
+        ("workers.decode.kv_cache.capacity", {"type": "default"}, "decode.kv_cache.capacity"),
+        ("workers.decode.kv_cache.block_size", 16, "decode.kv_cache.block_size"),
+        ("workers.decode.parallelism.preset.0.attention_data", 2, "decode.parallelism.preset[0].attention_data"),
+        ("workers.prefill.timing", CALIBRATED, "prefill.timing"),
+        ("workers.decode.timing", CALIBRATED, "decode.timing"),
+    ],
+)
+def test_what_a_disaggregated_replay_does_not_have_is_refused_with_its_path(path: str, value: Any, named: str) -> None:
+    parsed = EngineSection.model_validate(section(path, value, whole=DISAGGREGATED))
+    with pytest.raises(EngineSectionError) as refused:
+        parsed.specification("deployment.engine")
+    assert refused.value.path == f"deployment.engine.workers.{named}"
+
+
+@pytest.mark.parametrize("role", ["prefill", "decode"])
+def test_a_disaggregated_section_needs_both_pools(role: str) -> None:
+    with pytest.raises(ValidationError, match=f"workers.{role}. is needed with mode .disaggregated"):
+        EngineSection.model_validate(section(f"workers.{role}", drop=True, whole=DISAGGREGATED))
+
+
+@pytest.mark.parametrize("whole", [EXPLICIT, DISAGGREGATED])
+def test_a_section_has_no_pools_of_the_other_mode(whole: dict[str, Any]) -> None:
+    data = section(whole=whole)
+    data["workers"] = EXPLICIT["workers"] | DISAGGREGATED["workers"]
+    with pytest.raises(ValidationError, match="does not belong to mode"):
+        EngineSection.model_validate(data)
+
+
 def test_fixed_timing_carries_its_durations() -> None:
     data = section("workers.aggregated.timing", {"type": "fixed", "prefill_ms": 30, "decode_ms": 7.5})
-    assert EngineSection.model_validate(data).specification().aggregated.timing == FixedTiming(30.0, 7.5)
+    assert EngineSection.model_validate(data).specification().pools[0].timing == FixedTiming(30.0, 7.5)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +170,7 @@ def test_a_missing_part_is_refused_like_a_default_one(path: str) -> None:
     [
         ("flavour", "mild"),
         ("workers.prefill", {}),
+        ("workers.prefill", EXPLICIT["workers"]["aggregated"]),
         ("workers.aggregated.timing.speed", 2),
         ("workers.aggregated.scheduler.max_sequences", {"choices": [1, 2]}),
         ("workers.aggregated.scheduler.max_sequences", "64"),

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_cases import Case, cases, request, scenario
+from replay_cases import Case, cases, disaggregated, disaggregated_cases, request, scenario
 
 from dgdr_retune.replay import BuiltInEngine, FixedTiming, Metrics, RouterParameters, Sla, trace_of
 from dgdr_retune.replay._metrics import _distribution, request_times, summarize
@@ -47,6 +47,25 @@ def test_gpu_hours_are_those_of_all_workers_until_the_last_event() -> None:
     assert values["decode_gpus_per_worker"] == 4
     assert values["gpu_hours"] == pytest.approx(2 * 4 * values["duration_ms"] / 3_600_000)
     assert values["prefill_worker_seconds"] == values["prefill_gpus_per_worker"] == 0
+
+
+def test_gpu_hours_are_those_of_prefill_and_decode_workers() -> None:
+    shared = disaggregated({"replicas": 3, "gpus_per_worker": 2}, {"replicas": 2, "gpus_per_worker": 4})
+    values = BuiltInEngine().replay(trace_of(PAIR), shared, RouterParameters(), 0).values
+    seconds = values["duration_ms"] / 1000
+    assert values["prefill_worker_seconds"] == pytest.approx(3 * seconds)
+    assert values["decode_worker_seconds"] == pytest.approx(2 * seconds)
+    assert (values["prefill_gpus_per_worker"], values["decode_gpus_per_worker"]) == (2, 4)
+    assert values["gpu_hours"] == pytest.approx((3 * 2 + 2 * 4) * seconds / 3600)
+
+
+def test_latencies_of_a_disaggregated_deployment() -> None:
+    """Both prompts in a pass of 10 ms, then on to the decode worker, where each token takes 3 ms."""
+    values = BuiltInEngine().replay(trace_of(PAIR), disaggregated(), RouterParameters(), 0).values
+    assert (values["min_ttft_ms"], values["max_ttft_ms"]) == (13.0, 13.0)
+    assert values["mean_itl_ms"] == 3.0
+    assert (values["min_e2e_latency_ms"], values["max_e2e_latency_ms"]) == (19.0, 22.0)
+    assert values["committed_prefill_tokens"] == 136
 
 
 def test_latencies() -> None:
@@ -120,7 +139,7 @@ def test_a_refused_request_is_no_completed_one_and_has_no_latency() -> None:
     assert (values["total_input_tokens"], values["total_output_tokens"]) == (64, 4)
 
 
-@given(cases(workers=3, roomy=False))
+@given(cases(workers=3, roomy=False) | disaggregated_cases(workers=3, roomy=False))
 @settings(deadline=None, max_examples=100)
 def test_every_metric_is_a_finite_float(case: Case) -> None:
     outcome = simulate(case.trace, case.scenario, case.router, 0)
@@ -128,7 +147,7 @@ def test_every_metric_is_a_finite_float(case: Case) -> None:
     assert all(type(value) is float and math.isfinite(value) for value in values.values())
 
 
-@given(cases(workers=3, roomy=False))
+@given(cases(workers=3, roomy=False) | disaggregated_cases(workers=3, roomy=False))
 @settings(deadline=None, max_examples=100)
 def test_request_times_and_metrics_tell_the_same_story(case: Case) -> None:
     outcome = simulate(case.trace, case.scenario, case.router, 0)

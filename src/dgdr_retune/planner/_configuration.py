@@ -220,7 +220,7 @@ class Configuration(Section):
             self.retune.objective.check(scenario.sla)
         except (EngineSectionError, SweepError) as error:
             raise ValueError(str(error)) from error
-        calibrated = isinstance(scenario.specification.aggregated.timing, CalibratedTiming)
+        calibrated = any(isinstance(pool.timing, CalibratedTiming) for pool in scenario.specification.pools)
         if calibrated and self.retune.engine != "built-in":
             raise ValueError("retune.engine: only `built-in` replays calibrated timing")
         return self

@@ -50,7 +50,7 @@ def check_block_size(trace: Trace, scenario: Scenario) -> None:
     Raises:
         TraceError: the workers' size is another.
     """
-    block_size = scenario.specification.aggregated.block_size
+    block_size = scenario.specification.pools[0].block_size
     if trace.block_size != block_size:
         raise TraceError(
             f"the window was recorded with KV blocks of {trace.block_size} tokens, the engine has blocks of"

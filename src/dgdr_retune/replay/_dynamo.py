@@ -24,7 +24,7 @@ from dgdr_retune.replay._built_in import check_block_size
 from dgdr_retune.replay._dynamo_messages import Answer, PerRequest, Ready, Replay
 from dgdr_retune.replay._engine import Metrics, RequestTimes, RouterParameters, Scenario, Sla
 from dgdr_retune.replay._errors import EngineFailedError, EngineSectionError, EngineUnavailableError
-from dgdr_retune.replay._specification import CalibratedTiming, FixedTiming
+from dgdr_retune.replay._specification import CalibratedTiming, EngineSpecification, FixedTiming, WorkerSpecification
 from dgdr_retune.replay._trace import Trace, row_hashes
 
 _MODULE = "dgdr_retune.replay._dynamo_child"
@@ -116,7 +116,7 @@ def _ask(trace: Trace, scenario: Scenario, router: RouterParameters, *, per_requ
 def _message(scenario: Scenario, router: RouterParameters, *, per_request: bool) -> Replay:
     sla = scenario.sla or Sla()
     return Replay(
-        engine=_engine_arguments(scenario),
+        engines=[_engine_arguments(scenario.specification, pool) for pool in scenario.specification.pools],
         router={
             "overlap_score_credit": router.overlap_score_credit,
             "overlap_score_credit_decay": router.overlap_score_credit_decay,
@@ -124,7 +124,7 @@ def _message(scenario: Scenario, router: RouterParameters, *, per_request: bool)
             "decode_active_request_weight": router.decode_active_request_weight,
             "router_temperature": router.temperature,
         },
-        workers=scenario.specification.aggregated.replicas,
+        workers=[pool.replicas for pool in scenario.specification.pools],
         speedup=scenario.speedup,
         ttft_ms=sla.ttft_ms,
         itl_ms=sla.itl_ms,
@@ -133,16 +133,16 @@ def _message(scenario: Scenario, router: RouterParameters, *, per_request: bool)
     )
 
 
-def _engine_arguments(scenario: Scenario) -> dict[str, Any]:
-    """The scenario's engine as the runtime's canonical configuration."""
-    worker = scenario.specification.aggregated
+def _engine_arguments(specification: EngineSpecification, worker: WorkerSpecification) -> dict[str, Any]:
+    """The engine of one pool as the runtime's canonical configuration."""
     if isinstance(worker.timing, CalibratedTiming):
         raise EngineSectionError("timing", "is calibrated, which Dynamo's replay does not know; use `engine: built-in`")
     timing: dict[str, Any] = {"type": "polynomial"}
     if isinstance(worker.timing, FixedTiming):
         timing = {"type": "fixed", "prefill_ms": worker.timing.prefill_ms, "decode_ms": worker.timing.decode_ms}
     engine: dict[str, Any] = {
-        "backend": scenario.specification.backend,
+        "backend": specification.backend,
+        "worker_type": _role(specification, worker),
         "num_gpu_blocks": worker.blocks,
         "block_size": worker.block_size,
         "max_num_seqs": worker.max_sequences,
@@ -150,9 +150,15 @@ def _engine_arguments(scenario: Scenario) -> dict[str, Any]:
         "enable_prefix_caching": worker.prefix_caching,
         "timing_model": timing,
     }
-    if scenario.specification.context_length is not None:
-        engine["max_model_len"] = scenario.specification.context_length
+    if specification.context_length is not None:
+        engine["max_model_len"] = specification.context_length
     return {"engine": engine, "tensor_parallel_size": worker.gpus_per_worker}
+
+
+def _role(specification: EngineSpecification, worker: WorkerSpecification) -> str:
+    if worker is specification.aggregated:
+        return "aggregated"
+    return "prefill" if worker is specification.prefill else "decode"
 
 
 def _write_records(trace: Trace, file: IO[bytes]) -> None:

@@ -54,15 +54,14 @@ def _replay(trace: str, replay: Replay, *, deterministic: bool) -> Answer:
     result = runtime.run_mocker_trace_replay(
         [trace],
         trace_format="dynamo",
-        num_workers=replay.workers,
         router_mode="kv_router",
         router_config=KvRouterConfig.from_json(msgspec.json.encode(replay.router).decode()),
-        extra_engine_args=runtime._normalize_mocker_config(replay.engine),  # noqa: SLF001 -- the only way in
         arrival_speedup_ratio=replay.speedup,
         sla_ttft_ms=replay.ttft_ms,
         sla_itl_ms=replay.itl_ms,
         sla_e2e_ms=replay.e2e_ms,
         capture_per_request=replay.per_request,
+        **_pools(runtime, replay),
         **({"_deterministic": True} if deterministic else {}),
     )
     summary = {
@@ -70,6 +69,18 @@ def _replay(trace: str, replay: Replay, *, deterministic: bool) -> Answer:
     }
     rows = msgspec.convert(result.per_request or [], list[PerRequest])
     return Answer(summary=summary, per_request=rows)
+
+
+def _pools(runtime: Any, replay: Replay) -> dict[str, Any]:
+    engines = [runtime._normalize_mocker_config(engine) for engine in replay.engines]  # noqa: SLF001 -- the only way in
+    if len(engines) == 1:
+        return {"extra_engine_args": engines[0], "num_workers": replay.workers[0]}
+    return {
+        "prefill_engine_args": engines[0],
+        "num_prefill_workers": replay.workers[0],
+        "decode_engine_args": engines[1],
+        "num_decode_workers": replay.workers[1],
+    }
 
 
 if __name__ == "__main__":

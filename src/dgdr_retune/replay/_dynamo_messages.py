@@ -6,11 +6,11 @@ import msgspec
 
 
 class Replay(msgspec.Struct):
-    """One replay: the arguments of the runtime's call, but for its trace."""
+    """One replay: the arguments of the runtime's call, but for its trace; engine and workers by pool."""
 
-    engine: dict[str, Any]
+    engines: list[dict[str, Any]]
     router: dict[str, float]
-    workers: int
+    workers: list[int]
     speedup: float
     ttft_ms: float | None
     itl_ms: float | None

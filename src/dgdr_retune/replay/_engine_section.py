@@ -30,6 +30,9 @@ _DURATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
+_ROLES = {"aggregated": ("aggregated",), "disaggregated": ("prefill", "decode")}
+
+
 class Section(BaseModel):
     """A part of the engine section: unknown keys are refused, values do not change after loading."""
 
@@ -116,9 +119,11 @@ class WorkerSection(Section):
 
 
 class Workers(Section):
-    """The pools by role."""
+    """The pools by role: those of the mode, and no others."""
 
-    aggregated: WorkerSection
+    aggregated: WorkerSection | None = None
+    prefill: WorkerSection | None = None
+    decode: WorkerSection | None = None
 
 
 class EngineSection(Section):
@@ -129,12 +134,26 @@ class EngineSection(Section):
     """
 
     backend: Literal["vllm"]
-    mode: Literal["aggregated"]
+    mode: Literal["aggregated", "disaggregated"]
     workers: Workers
     model: Name | None = None
     hardware: Name | None = None
     context_length: Count | Literal["max"] | None = None
     backend_version: Name | None = None
+
+    @model_validator(mode="after")
+    def _pools_of_the_mode(self) -> Self:
+        for role in Workers.model_fields:
+            given = role in self.pools
+            if given != (role in _ROLES[self.mode]):
+                verb = "does not belong to" if given else "is needed with"
+                raise ValueError(f"`workers.{role}` {verb} mode `{self.mode}`")
+        return self
+
+    @property
+    def pools(self) -> dict[str, WorkerSection]:
+        """The pools that there are, by role: aggregated, or prefill and decode."""
+        return {role: pool for role, pool in self.workers if pool is not None}
 
     def specification(self, path: str = "engine") -> EngineSpecification:
         """The same engine as replay engines take it.
@@ -143,40 +162,63 @@ class EngineSection(Section):
             path: where this section stands in its document, for messages.
 
         Raises:
-            EngineSectionError: timing or capacity are not explicit, or the layout is not replayed; names the key.
+            EngineSectionError: timing or capacity are not explicit, or the deployment is not replayed; names the key.
         """
-        worker = self.workers.aggregated
-        here = f"{path}.workers.aggregated"
-        layout = worker.parallelism.preset[0]
-        if layout.attention_data != 1:
-            raise EngineSectionError(
-                f"{here}.parallelism.preset[0].attention_data",
-                f"is {layout.attention_data}, but only workers of one data-parallel rank are replayed; use 1",
-            )
-        if worker.scheduler.max_batched_tokens < worker.scheduler.max_sequences:
-            raise EngineSectionError(
-                f"{here}.scheduler.max_batched_tokens",
-                f"is less than max_sequences ({worker.scheduler.max_sequences}); vLLM wants at least as many",
-            )
-        if worker.kv_cache.block_size is None:
-            _refuse_default(f"{here}.kv_cache.block_size", "the workers' KV block size in tokens")
-        if worker.kv_cache.capacity.blocks is None:
-            _refuse_default(f"{here}.kv_cache.capacity", "{type: fixed, blocks: N}, N as a worker logs it at its start")
-        return EngineSpecification(
+        pools = {role: _worker(section, f"{path}.workers.{role}") for role, section in self.pools.items()}
+        specification = EngineSpecification(
             backend=self.backend,
             mode=self.mode,
-            aggregated=WorkerSpecification(
-                replicas=layout.replicas,
-                gpus_per_worker=layout.tensor * layout.pipeline * layout.attention_data,
-                max_batched_tokens=worker.scheduler.max_batched_tokens,
-                max_sequences=worker.scheduler.max_sequences,
-                block_size=worker.kv_cache.block_size,
-                blocks=worker.kv_cache.capacity.blocks,
-                prefix_caching=worker.kv_cache.prefix_caching,
-                timing=_timing(worker.timing, f"{here}.timing"),
-            ),
+            aggregated=pools.get("aggregated"),
             context_length=self.context_length if isinstance(self.context_length, int) else None,
+            prefill=pools.get("prefill"),
+            decode=pools.get("decode"),
         )
+        if self.mode == "disaggregated":
+            _check_pools(specification, path)
+        return specification
+
+
+def _worker(section: WorkerSection, path: str) -> WorkerSpecification:
+    layout = section.parallelism.preset[0]
+    if layout.attention_data != 1:
+        raise EngineSectionError(
+            f"{path}.parallelism.preset[0].attention_data",
+            f"is {layout.attention_data}, but only workers of one data-parallel rank are replayed; use 1",
+        )
+    if section.scheduler.max_batched_tokens < section.scheduler.max_sequences:
+        raise EngineSectionError(
+            f"{path}.scheduler.max_batched_tokens",
+            f"is less than max_sequences ({section.scheduler.max_sequences}); vLLM wants at least as many",
+        )
+    if section.kv_cache.block_size is None:
+        _refuse_default(f"{path}.kv_cache.block_size", "the workers' KV block size in tokens")
+    if section.kv_cache.capacity.blocks is None:
+        _refuse_default(f"{path}.kv_cache.capacity", "{type: fixed, blocks: N}, N as a worker logs it at its start")
+    return WorkerSpecification(
+        replicas=layout.replicas,
+        gpus_per_worker=layout.tensor * layout.pipeline * layout.attention_data,
+        max_batched_tokens=section.scheduler.max_batched_tokens,
+        max_sequences=section.scheduler.max_sequences,
+        block_size=section.kv_cache.block_size,
+        blocks=section.kv_cache.capacity.blocks,
+        prefix_caching=section.kv_cache.prefix_caching,
+        timing=_timing(section.timing, f"{path}.timing"),
+    )
+
+
+def _check_pools(specification: EngineSpecification, path: str) -> None:
+    prefill, decode = specification.pools
+    if prefill.block_size != decode.block_size:
+        raise EngineSectionError(
+            f"{path}.workers.decode.kv_cache.block_size",
+            f"is {decode.block_size}, but blocks come as they are from prefill workers; use {prefill.block_size}",
+        )
+    for role, pool in zip(_ROLES["disaggregated"], specification.pools, strict=True):
+        if isinstance(pool.timing, CalibratedTiming):
+            raise EngineSectionError(
+                f"{path}.workers.{role}.timing",
+                "is calibrated, which is for aggregated workers; use {type: polynomial} or {type: fixed, ...}",
+            )
 
 
 def _timing(section: TimingSection, path: str) -> Timing:

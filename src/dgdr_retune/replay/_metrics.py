@@ -53,13 +53,18 @@ def summarize(outcome: Outcome, trace: Trace, scenario: Scenario) -> Metrics:
 
 
 def _counts_and_rates(outcome: Outcome, trace: Trace, scenario: Scenario) -> dict[str, float]:
-    worker = scenario.specification.aggregated
+    pools = scenario.specification.pools
     completed = ~outcome.refused
     input_tokens = int(trace.input_length[completed].sum())
     output_tokens = int(outcome.output_length.sum())
     duration_ms = float(outcome.end_ms[completed].max(initial=0.0))
     duration_s = max(duration_ms / 1000.0, _SHORTEST_S)
-    worker_seconds = worker.replicas * float(outcome.end_ms.max()) / 1000.0
+    seconds = float(outcome.end_ms.max()) / 1000.0
+    prefill = pools[0] if len(pools) > 1 else None
+    prefill_seconds = prefill.replicas * seconds if prefill is not None else 0.0
+    prefill_gpus = prefill.gpus_per_worker if prefill is not None else 0
+    decode_seconds = pools[-1].replicas * seconds
+    decode_gpus = pools[-1].gpus_per_worker
     return {
         "num_requests": len(trace),
         "completed_requests": int(np.count_nonzero(completed)),
@@ -72,11 +77,11 @@ def _counts_and_rates(outcome: Outcome, trace: Trace, scenario: Scenario) -> dic
         "input_throughput_tok_s": input_tokens / duration_s,
         "output_throughput_tok_s": output_tokens / duration_s,
         "total_throughput_tok_s": (input_tokens + output_tokens) / duration_s,
-        "prefill_worker_seconds": 0.0,
-        "decode_worker_seconds": worker_seconds,
-        "prefill_gpus_per_worker": 0.0,
-        "decode_gpus_per_worker": worker.gpus_per_worker,
-        "gpu_hours": worker_seconds * worker.gpus_per_worker / 3600.0,
+        "prefill_worker_seconds": prefill_seconds,
+        "decode_worker_seconds": decode_seconds,
+        "prefill_gpus_per_worker": prefill_gpus,
+        "decode_gpus_per_worker": decode_gpus,
+        "gpu_hours": (prefill_seconds * prefill_gpus + decode_seconds * decode_gpus) / 3600.0,
         "prefix_cache_reused_ratio": _ratio(int(outcome.reused_most[completed].sum()), input_tokens),
         "first_admission_prefix_cache_reused_ratio": _ratio(int(outcome.reused_first[completed].sum()), input_tokens),
     }

@@ -59,12 +59,24 @@ class WorkerSpecification:
 
 @frozen
 class EngineSpecification:
-    """The engine of a deployment. Only aggregated deployments of vLLM workers so far.
+    """The engine of a deployment: one pool of vLLM workers, or one that computes prompts and one that decodes.
 
-    `context_length` is the most tokens that a sequence may have; None where only the KV cache bounds it.
+    Attributes:
+        aggregated: the pool of an aggregated deployment, else None.
+        context_length: the most tokens that a sequence may have; None where only the KV cache bounds it.
+        prefill: the pools of a disaggregated deployment, of one block size, else None; of its timing only what is said
+            of prompts counts here, and
+        decode: what is said of decoding there.
     """
 
     backend: Literal["vllm"]
-    mode: Literal["aggregated"]
-    aggregated: WorkerSpecification
+    mode: Literal["aggregated", "disaggregated"]
+    aggregated: WorkerSpecification | None
     context_length: int | None = None
+    prefill: WorkerSpecification | None = None
+    decode: WorkerSpecification | None = None
+
+    @property
+    def pools(self) -> tuple[WorkerSpecification, ...]:
+        """The pools that there are: aggregated, or prefill and decode."""
+        return tuple(pool for pool in (self.aggregated, self.prefill, self.decode) if pool is not None)

@@ -123,7 +123,7 @@ def _means(replications: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _parameters(grid: RouterGrid, engine: EngineSection, router: RouterParameters) -> dict[str, Any]:
-    worker = engine.workers.aggregated
+    worker = engine.pools["aggregated"]
     layout = worker.parallelism.preset[0]
     constraints = grid.optimization.constraints
     gpus = layout.tensor * layout.pipeline * layout.attention_data

@@ -127,6 +127,8 @@ def note_change(state: State, worker: int, entry: int) -> None:
     holding = entry + state.shape.holdings + worker * HOLDING_SIZE
     if entries[entry + OWNER] >= 0 or entries[holding + NEXT_CHANGED] != NOT_LISTED:
         return
+    if worker >= state.shape.arrival_workers:
+        return
     at = worker * state.shape.worker_size
     entries[holding + NEXT_CHANGED] = state.workers[at + CHANGED_ENTRY]
     state.workers[at + CHANGED_ENTRY] = entry

@@ -1,5 +1,6 @@
 """Lays out the simulator's state before the first arrival, and again with more room."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,17 @@ from numpy.typing import NDArray
 from dgdr_retune.replay._engine import RouterParameters, Scenario
 from dgdr_retune.replay._simulation._blocks import bucket_of
 from dgdr_retune.replay._simulation._random import CANONICAL_SEED
+from dgdr_retune.replay._simulation._sizes import capacity, most_copies, most_running, output_limits, shape_of
 from dgdr_retune.replay._simulation._state import (
+    AGGREGATED,
+    BATCHED_TOKENS,
+    BLOCKS,
     CHANGED_ENTRY,
-    COPIES,
     COPY_SIZE,
-    COUNTERS,
+    DECODE,
+    DEFERRED_FIRST,
+    DEFERRED_LAST,
+    DESTINATION,
     EMERGING,
     FINISHED,
     FOLLOWING,
@@ -20,23 +27,34 @@ from dgdr_retune.replay._simulation._state import (
     FREE_ENTRIES,
     FREE_ENTRY,
     FREE_SLOT,
-    HOLDING_SIZE,
+    FREE_SLOTS,
+    HELD_SLOT,
+    HELD_SLOTS,
     KEY,
     LIMIT,
-    MASK_BITS,
-    MASKS,
     NEWER,
     NEWEST_COPY,
     NEXT,
+    NEXT_STEP,
     OLDEST_COPY,
     OWNER,
+    PREFILL,
     PREFILLING,
+    PREFIX_CACHING,
     REQUEST_SIZE,
+    RESERVED_SLOT,
     REUSED_FIRST,
+    ROLE,
     RUNNING_FIRST,
     RUNNING_LAST,
+    SEQUENCES,
     SPARE_COPIES,
+    STEP_FIRST,
+    STEP_LAST,
     TIMES_SIZE,
+    TRANSFER_SIZE,
+    UNRESERVED_FIRST,
+    UNRESERVED_LAST,
     WAITING_FIRST,
     WAITING_LAST,
     WHEEL,
@@ -70,6 +88,10 @@ _EMPTY_LISTS = (
     OLDEST_COPY,
     NEWEST_COPY,
     CHANGED_ENTRY,
+    DEFERRED_FIRST,
+    DEFERRED_LAST,
+    UNRESERVED_FIRST,
+    UNRESERVED_LAST,
 )
 
 
@@ -80,13 +102,17 @@ def initial_state(
     table = _array if arrays else _list
     specification = scenario.specification
     limits = output_limits(trace, specification)
-    shape = _shape(trace, specification, limits)
+    shape = shape_of(trace, specification, limits)
     entries, buckets, free_entries = _empty_entries(shape, 4 * shape.entry_reserve)
     requests = np.zeros((len(trace), REQUEST_SIZE), dtype=np.int32)
     requests[:, [FOLLOWING, WORKER, REUSED_FIRST]] = -1
     requests[:, LIMIT] = limits
+    workers = _workers(trace, specification, shape, limits)
+    slots = int(workers[:, SEQUENCES].sum()) + 2 * shape.slot_reserve
     scratch = np.zeros(shape.chain + shape.slot_size, dtype=np.int64)
     scratch[FREE_ENTRIES] = free_entries
+    scratch[FREE_SLOTS] = slots
+    scratch[[STEP_FIRST, STEP_LAST]] = -1
     return State(
         arrival_ms=table(_read_only(trace.arrival_ms)),
         input_length=table(_read_only(trace.input_length)),
@@ -95,12 +121,13 @@ def initial_state(
         shape=shape,
         policy=_policy(scenario, router, replication),
         requests=table(requests),
+        transfers=table(_transfers(trace, specification)),
         times=table(np.full(len(trace) * TIMES_SIZE, np.nan)),
-        workers=table(_workers(shape)),
-        pass_end_ms=table(np.zeros(shape.workers)),
+        workers=table(workers),
+        pass_end_ms=table(np.append(np.zeros(shape.workers), [np.inf, 0.0])),
         cost=table(np.zeros(shape.workers)),
-        slots=table(_slots(shape)),
-        copies=table(_copies(shape)),
+        slots=table(_empty_slots(shape, slots)),
+        copies=table(_copies(workers)),
         entries=table(entries),
         prompt_entries=table(np.full(1 + trace.blocks.max(initial=-1), -1, dtype=np.int64)),
         buckets=table(buckets),
@@ -110,31 +137,29 @@ def initial_state(
     )
 
 
-def output_limits(trace: Trace, specification: EngineSpecification) -> NDArray[np.int32]:
-    """Tokens that each request ends with, -1 for one that is refused.
-
-    A request ends at the context length, like in vLLM. It also ends when it alone fills its worker's KV cache (the
-    native engine fails then), and is refused when its prompt does not fit.
-    """
-    worker = specification.aggregated
-    capacity = worker.blocks * worker.block_size
-    prompt = trace.input_length.astype(np.int64)
-    limits = np.minimum(trace.output_length, capacity + 1 - prompt)
-    refused = prompt > capacity
-    if specification.context_length is not None:
-        limits = np.minimum(limits, specification.context_length - prompt)
-        refused |= prompt >= specification.context_length
-    return np.where(refused, -1, limits).astype(np.int32)
-
-
 def with_more_room(state: State) -> State:
     """The same state with room for twice as much of what is short."""
     if state.scratch[FREE_ENTRIES] < state.shape.entry_reserve:
         return _with_more_entries(state)
+    if state.scratch[FREE_SLOTS] < state.shape.slot_reserve + state.scratch[HELD_SLOTS]:
+        return _with_more_slots(state)
     return state._replace(
         gap_ms=np.resize(state.gap_ms, 2 * len(state.gap_ms)),
         gap_tokens=np.resize(state.gap_tokens, 2 * len(state.gap_tokens)),
     )
+
+
+def _with_more_slots(state: State) -> State:
+    shape = state.shape
+    size = len(state.slots)
+    count = size // shape.slot_size
+    slots = _empty_slots(shape, 2 * count)
+    slots[:size] = state.slots
+    new = state._replace(slots=_like(state.slots)(slots))
+    new.slots[(2 * count - 1) * shape.slot_size + NEXT] = state.scratch[FREE_SLOT]
+    new.scratch[FREE_SLOT] = size
+    new.scratch[FREE_SLOTS] += count
+    return new
 
 
 def _with_more_entries(state: State) -> State:
@@ -142,7 +167,7 @@ def _with_more_entries(state: State) -> State:
     count = len(state.entries) // shape.entry_size
     entries, buckets, _ = _empty_entries(shape, 2 * count)
     entries[: len(state.entries)] = state.entries
-    table = _array if isinstance(state.entries, np.ndarray) else _list
+    table = _like(state.entries)
     new = state._replace(entries=table(entries), buckets=table(buckets))
     new.entries[(2 * count - 1) * shape.entry_size + KEY] = state.scratch[FREE_ENTRY]
     new.scratch[FREE_ENTRY] = count * shape.entry_size
@@ -158,105 +183,99 @@ def _with_more_entries(state: State) -> State:
     return new
 
 
-def _shape(trace: Trace, specification: EngineSpecification, limits: NDArray[np.int32]) -> Shape:
-    worker = specification.aggregated
-    words = -(-worker.replicas // MASK_BITS)
-    holdings = MASKS + 2 * words
-    blocks = -(-(trace.input_length + np.maximum(limits, 0).astype(np.int64)) // worker.block_size)
-    depths = int(blocks.max())
-    copies = min(worker.blocks, int(blocks.sum()))
-    sequences = min(worker.max_sequences, len(trace))
-    wheel = 1 + max(1, min(worker.block_size, int(limits.max())))
-    return Shape(
-        rows=len(trace),
-        workers=worker.replicas,
-        words=words,
-        blocks=worker.blocks,
-        copies=copies,
-        block_size=worker.block_size,
-        max_sequences=sequences,
-        max_batched_tokens=worker.max_batched_tokens,
-        prefix_caching=worker.prefix_caching,
-        entry_reserve=worker.replicas * copies + depths,
-        gap_reserve=worker.replicas * (sequences + 1),
-        worker_size=WHEEL + wheel,
-        wheel_size=wheel,
-        slot_size=COPIES + depths,
-        entry_size=holdings + worker.replicas * HOLDING_SIZE,
-        holdings=holdings,
-        due=COUNTERS,
-        completing=COUNTERS + sequences,
-        chain=COUNTERS + 2 * sequences,
-    )
-
-
 def _policy(scenario: Scenario, router: RouterParameters, replication: int) -> Policy:
-    worker = scenario.specification.aggregated
+    """In a disaggregated deployment the first pool's timing is that of prompts, the last one's that of decoding."""
+    pools = scenario.specification.pools
+    prefill_ms, _, _ = _durations(pools[0].timing, capacity(pools[0]))
+    _, decode_ms, least_decode_ms = _durations(pools[-1].timing, capacity(pools[-1]))
     return Policy(
         credit=float(router.overlap_score_credit),
         credit_decay=float(router.overlap_score_credit_decay),
         prefill_scale=float(router.prefill_load_scale),
         request_weight=float(router.decode_active_request_weight),
         temperature=float(router.temperature),
-        **_durations(worker.timing, worker.blocks * worker.block_size),
+        prefill_ms=prefill_ms,
+        decode_ms=decode_ms,
+        least_decode_ms=least_decode_ms,
         speedup=float(scenario.speedup),
         seed=CANONICAL_SEED,
         replication=replication,
     )
 
 
-def _durations(timing: Timing, capacity: int) -> dict[str, Any]:
-    """How long passes take: by new prompt tokens, and by the share of the capacity, in tokens, that decodes."""
+def _durations(timing: Timing, capacity: int) -> tuple[Polynomial, Polynomial, float]:
+    """How long passes take: by new prompt tokens, by the share of the capacity, in tokens, that decodes, at least."""
     match timing:
         case FixedTiming():
-            prefill, decode = Polynomial(0.0, 0.0, timing.prefill_ms), Polynomial(0.0, 0.0, timing.decode_ms)
-            return {"prefill_ms": prefill, "decode_ms": decode, "least_decode_ms": 0.0}
+            return Polynomial(0.0, 0.0, timing.prefill_ms), Polynomial(0.0, 0.0, timing.decode_ms), 0.0
         case CalibratedTiming():
             prefill = Polynomial(0.0, timing.prefill_ms_per_token, timing.prefill_ms)
-            decode = Polynomial(0.0, timing.decode_ms_per_token * capacity, timing.decode_ms)
-            return {"prefill_ms": prefill, "decode_ms": decode, "least_decode_ms": 0.0}
+            return prefill, Polynomial(0.0, timing.decode_ms_per_token * capacity, timing.decode_ms), 0.0
         case PolynomialTiming():
-            return {
-                "prefill_ms": _MOCKER_PREFILL,
-                "decode_ms": _MOCKER_DECODE,
-                "least_decode_ms": _MOCKER_LEAST_DECODE_MS,
-            }
+            return _MOCKER_PREFILL, _MOCKER_DECODE, _MOCKER_LEAST_DECODE_MS
 
 
-def _workers(shape: Shape) -> NDArray[np.int64]:
+def _transfers(trace: Trace, specification: EngineSpecification) -> NDArray[np.int32]:
+    rows = len(trace) if len(specification.pools) > 1 else 0
+    transfers = np.zeros((rows, TRANSFER_SIZE), dtype=np.int32)
+    transfers[:, [DESTINATION, HELD_SLOT, RESERVED_SLOT, NEXT_STEP]] = -1
+    return transfers
+
+
+def _workers(
+    trace: Trace, specification: EngineSpecification, shape: Shape, limits: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    pools = specification.pools
     workers = np.zeros((shape.workers, shape.worker_size), dtype=np.int64)
     workers[:, list(_EMPTY_LISTS)] = -1
     workers[:, WHEEL:] = -1
-    workers[:, FREE_SLOT] = np.arange(shape.workers) * shape.max_sequences * shape.slot_size
-    workers[:, FREE_COPY] = np.arange(shape.workers) * shape.copies * COPY_SIZE
-    workers[:, SPARE_COPIES] = shape.copies
+    first = 0
+    for pool, role in zip(pools, (PREFILL, DECODE) if len(pools) > 1 else (AGGREGATED,), strict=True):
+        mine = workers[first : first + pool.replicas]
+        mine[:, ROLE] = role
+        mine[:, BLOCKS] = pool.blocks
+        mine[:, SEQUENCES] = most_running(trace, pool)
+        mine[:, BATCHED_TOKENS] = pool.max_batched_tokens
+        mine[:, PREFIX_CACHING] = pool.prefix_caching
+        mine[:, SPARE_COPIES] = most_copies(trace, limits, pool)
+        first += pool.replicas
+    ends = np.cumsum(workers[:, SPARE_COPIES])
+    workers[:, FREE_COPY] = (ends - workers[:, SPARE_COPIES]) * COPY_SIZE
     return workers
 
 
-def _slots(shape: Shape) -> NDArray[np.int64]:
-    slots = np.full((shape.workers, shape.max_sequences, shape.slot_size), -1, dtype=np.int64)
-    slots[:, :, NEXT] = _linked(shape.workers, shape.max_sequences, shape.slot_size)
-    return slots
+def _empty_slots(shape: Shape, count: int) -> NDArray[np.int64]:
+    """So many free slots, the first at 0."""
+    slots = np.full((count, shape.slot_size), -1, dtype=np.int64)
+    slots[:, NEXT] = _linked(count, shape.slot_size)
+    return slots.ravel()
 
 
-def _copies(shape: Shape) -> NDArray[np.int64]:
-    copies = np.full((shape.workers, shape.copies, COPY_SIZE), -1, dtype=np.int64)
-    copies[:, :, NEWER] = _linked(shape.workers, shape.copies, COPY_SIZE)
+def _copies(workers: NDArray[np.int64]) -> NDArray[np.int64]:
+    ends = np.cumsum(workers[:, SPARE_COPIES])
+    copies = np.full((ends[-1], COPY_SIZE), -1, dtype=np.int64)
+    copies[:, NEWER] = _linked(len(copies), COPY_SIZE)
+    copies[ends - 1, NEWER] = -1
     return copies
 
 
 def _empty_entries(shape: Shape, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """So many free entries, the first at 0, and a hash table at least twice as large."""
     entries = np.zeros((count, shape.entry_size), dtype=np.int64)
-    entries[:, KEY] = _linked(1, count, shape.entry_size)
+    entries[:, KEY] = _linked(count, shape.entry_size)
     return entries.ravel(), np.full(1 << (2 * count - 1).bit_length(), -1, dtype=np.int64), count
 
 
-def _linked(lists: int, length: int, size: int) -> NDArray[np.int64]:
-    """For records of `lists` groups: the address of the next in the group, -1 for the last."""
-    following = (np.arange(lists * length) + 1).reshape(lists, length) * size
-    following[:, -1] = -1
+def _linked(length: int, size: int) -> NDArray[np.int64]:
+    """For each of so many records: the address of the next, -1 for the last."""
+    following = (np.arange(length) + 1) * size
+    following[-1] = -1
     return following
+
+
+def _like(values: Any) -> Callable[[NDArray[Any]], Any]:
+    """What makes tables of the same kind."""
+    return _array if isinstance(values, np.ndarray) else _list
 
 
 def _read_only(column: NDArray[Any]) -> NDArray[Any]:

@@ -8,16 +8,16 @@ from dgdr_retune.replay._simulation._running import (
     enter_running,
     finish,
     preempt_last,
+    take_slot,
 )
 from dgdr_retune.replay._simulation._state import (
-    ADMISSIONS,
-    ADMITTED,
     BUDGET,
     CACHED,
     COMMITTED_PREFILL,
     COMPLETING,
     COMPUTED,
     COPIES,
+    DECODE,
     END,
     FIRST_COPY,
     FOLLOWING,
@@ -26,17 +26,22 @@ from dgdr_retune.replay._simulation._state import (
     HOLDING_SIZE,
     LIMIT,
     PREFILLING,
+    PREFIX_CACHING,
     PROMPT_ENDS,
     PROMPT_STARTS,
     PROMPTS,
     REFERENCES,
     REQUEST_SIZE,
+    RESERVED_SLOT,
     REUSED_FIRST,
     REUSED_MOST,
+    ROLE,
     ROW,
     RUNNING,
+    SEQUENCES,
     SPARE_COPIES,
     TIMES_SIZE,
+    TRANSFER_SIZE,
     WAITING_FIRST,
     WAITING_LAST,
     State,
@@ -91,25 +96,26 @@ def continue_prompt(state: State, worker: int, now_ms: float) -> None:
 
 @kernel
 def admit_waiting(state: State, worker: int, now_ms: float) -> None:
-    """Waiting requests in line, as long as there are sequences, blocks and tokens for the next."""
+    """Waiting requests in line, as long as there are sequences, blocks and tokens for the next.
+
+    Stops before one whose prompt came from a prefill worker.
+    """
     shape = state.shape
     workers = state.workers
     scratch = state.scratch
     at = worker * shape.worker_size
-    while workers[at + RUNNING] < shape.max_sequences and workers[at + WAITING_FIRST] >= 0:
+    while workers[at + RUNNING] < workers[at + SEQUENCES] and workers[at + WAITING_FIRST] >= 0:
         row = workers[at + WAITING_FIRST]
+        if workers[at + ROLE] == DECODE and state.transfers[row * TRANSFER_SIZE + RESERVED_SLOT] >= 0:
+            return
         if state.requests[row * REQUEST_SIZE + LIMIT] < 0:
             leave_waiting(state, worker, row)
             finish(state, worker, row)
             state.times[row * TIMES_SIZE + END] = now_ms
             continue
         known = state.input_length[row] + state.requests[row * REQUEST_SIZE + GENERATED]
-        hits = find_prefix(state, worker, row, known)
-        needed = (known + shape.block_size - 1) // shape.block_size
-        for k in range(hits):
-            if state.copies[scratch[shape.chain + k] + REFERENCES] > 0:
-                needed -= 1
-        if needed > workers[at + SPARE_COPIES]:
+        hits = find_prefix(state, worker, row, reusable_blocks(state, row, known))
+        if not has_room(state, worker, (known + shape.block_size - 1) // shape.block_size, hits):
             return
         new_tokens = known - hits * shape.block_size
         tokens = min(new_tokens, scratch[BUDGET])
@@ -125,18 +131,20 @@ def admit_waiting(state: State, worker: int, now_ms: float) -> None:
 
 
 @kernel
-def find_prefix(state: State, worker: int, row: int, known: int) -> int:
-    """The longest prefix of a request's known tokens in the worker's cache, in blocks; their copies in the chain.
-
-    A request that is to have more output computes its last known token at least.
-    """
-    shape = state.shape
-    if not shape.prefix_caching:
-        return 0
+def reusable_blocks(state: State, row: int, known: int) -> int:
+    """Whole blocks of a request's known tokens; one that is to have more output computes its last token at least."""
     request = row * REQUEST_SIZE
-    reusable = known // shape.block_size
     if state.requests[request + GENERATED] < state.requests[request + LIMIT]:
-        reusable = (known - 1) // shape.block_size
+        return (known - 1) // state.shape.block_size
+    return known // state.shape.block_size
+
+
+@kernel
+def find_prefix(state: State, worker: int, row: int, reusable: int) -> int:
+    """How many of a request's first `reusable` blocks are in the worker's cache; leaves their copies in the chain."""
+    shape = state.shape
+    if state.workers[worker * shape.worker_size + PREFIX_CACHING] == 0:
+        return 0
     for depth in range(reusable):
         entry = block_entry(state, row, depth)
         if entry < 0:
@@ -146,6 +154,17 @@ def find_prefix(state: State, worker: int, row: int, known: int) -> int:
             return depth
         state.scratch[shape.chain + depth] = copy
     return reusable
+
+
+@kernel
+def has_room(state: State, worker: int, blocks: int, hits: int) -> bool:
+    """Whether a request of so many blocks fits; the cached ones (in the chain) that somebody uses need no room."""
+    needed = blocks
+    for k in range(hits):
+        if state.copies[state.scratch[state.shape.chain + k] + REFERENCES] > 0:
+            needed -= 1
+    spare: int = state.workers[worker * state.shape.worker_size + SPARE_COPIES]
+    return needed <= spare
 
 
 @kernel
@@ -159,22 +178,26 @@ def leave_waiting(state: State, worker: int, row: int) -> None:
 
 
 @kernel
-def admit(state: State, worker: int, row: int, hits: int) -> int:
-    """A slot for a request whose first `hits` blocks are in the cache; it holds their copies (from the chain)."""
-    shape = state.shape
+def hold_prefix(state: State, worker: int, slot: int, hits: int) -> None:
+    """The request of a new slot uses so many cached copies (from the chain)."""
     slots = state.slots
-    request = row * REQUEST_SIZE
-    slot = enter_running(state, worker, row)
     for depth in range(hits):
-        copy = state.scratch[shape.chain + depth]
+        copy = state.scratch[state.shape.chain + depth]
         hold_copy(state, worker, copy)
         slots[slot + COPIES + depth] = copy
-    cached = hits * shape.block_size
     slots[slot + HELD] = hits
     slots[slot + CACHED] = hits
-    slots[slot + COMPUTED] = cached
-    slots[slot + ADMITTED] = state.scratch[ADMISSIONS]
-    state.scratch[ADMISSIONS] += 1
+
+
+@kernel
+def admit(state: State, worker: int, row: int, hits: int) -> int:
+    """A slot for a request whose first `hits` blocks are in the cache; it holds their copies (from the chain)."""
+    request = row * REQUEST_SIZE
+    slot = take_slot(state, row)
+    hold_prefix(state, worker, slot, hits)
+    enter_running(state, worker, slot)
+    cached = hits * state.shape.block_size
+    state.slots[slot + COMPUTED] = cached
     if state.requests[request + REUSED_FIRST] < 0:
         state.requests[request + REUSED_FIRST] = cached
     state.requests[request + REUSED_MOST] = max(state.requests[request + REUSED_MOST], cached)

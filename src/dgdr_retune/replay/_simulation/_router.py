@@ -1,4 +1,7 @@
-"""The KV router: its view of caches and load, the cost of a worker, and the choice among them."""
+"""The KV router: its view of caches and load, the cost of a worker, and the choice among them.
+
+A disaggregated deployment has a second one, which knows no caches, for the choice of a decode worker.
+"""
 
 import math
 
@@ -11,6 +14,7 @@ from dgdr_retune.replay._simulation._state import (
     ACTIVE_COUNT,
     ACTIVE_OVERLAP,
     ACTIVE_REQUESTS,
+    DESTINATION,
     HOLDERS,
     HOLDING_SIZE,
     MASK_BITS,
@@ -19,10 +23,13 @@ from dgdr_retune.replay._simulation._state import (
     PREFILL_TOKENS,
     REQUEST_SIZE,
     TRACKED_PREFILL,
+    TRANSFER_SIZE,
     USERS,
     WORKER,
     State,
 )
+
+_DESTINATION_DRAWS = 1 << 20  # a request's draws for its decode worker come after those for its first worker
 
 
 @kernel
@@ -53,7 +60,7 @@ def match_chain(state: State, word: int, count: int, mask: int, field: int) -> N
     """For each worker of one word of masks: how many leading blocks of the chain have its bit set, into `field`."""
     shape = state.shape
     first = word * MASK_BITS
-    members = min(MASK_BITS, shape.workers - first)
+    members = min(MASK_BITS, shape.arrival_workers - first)
     alive = (1 << members) - 1
     for depth in range(count):
         kept = alive & state.entries[state.scratch[shape.chain + depth] + MASKS + 2 * word + mask]
@@ -71,17 +78,20 @@ def match_chain(state: State, word: int, count: int, mask: int, field: int) -> N
 
 @kernel
 def weigh(state: State, row: int, count: int) -> None:
-    """The cost of each worker for a request of `count` whole blocks: Dynamo's default scorer, lower is better."""
+    """The cost of each worker for a request of `count` whole blocks: Dynamo's default scorer, lower is better.
+
+    Prefill workers do not decode, so their active blocks are no cost.
+    """
     shape = state.shape
     policy = state.policy
     workers = state.workers
     cost = state.cost
     tokens = state.input_length[row]
     least = workers[PREFILL_TOKENS]
-    for worker in range(1, shape.workers):
+    for worker in range(1, shape.arrival_workers):
         least = min(least, workers[worker * shape.worker_size + PREFILL_TOKENS])
     request_blocks = (tokens + shape.block_size - 1) // shape.block_size
-    for worker in range(shape.workers):
+    for worker in range(shape.arrival_workers):
         at = worker * shape.worker_size
         prefill_tokens = workers[at + PREFILL_TOKENS]
         credit = policy.credit
@@ -89,51 +99,90 @@ def weigh(state: State, row: int, count: int) -> None:
             excess = (prefill_tokens - least) / shape.block_size
             credit *= 1.0 / (1.0 + policy.credit_decay * (excess / request_blocks))
         prefill = (prefill_tokens + tokens) / shape.block_size - credit * workers[at + OVERLAP]
-        decode = workers[at + ACTIVE_BLOCKS] + count - workers[at + ACTIVE_OVERLAP]
-        cost[worker] = policy.prefill_scale * max(prefill, 0.0) + decode
+        cost[worker] = policy.prefill_scale * max(prefill, 0.0)
+        if shape.arrival_workers == shape.workers:
+            cost[worker] += workers[at + ACTIVE_BLOCKS] + count - workers[at + ACTIVE_OVERLAP]
         cost[worker] += policy.request_weight * workers[at + ACTIVE_REQUESTS]
 
 
 @kernel
-def choose(state: State, row: int) -> int:
-    """A worker by its cost: the least at temperature 0, ties drawn; else by a softmax of range-normalised costs."""
+def weigh_destinations(state: State, count: int) -> None:
+    """The cost of each decode worker for a request of `count` whole blocks: its load alone."""
+    shape = state.shape
+    for worker in range(shape.arrival_workers, shape.workers):
+        at = worker * shape.worker_size
+        state.cost[worker] = float(state.workers[at + ACTIVE_BLOCKS] + count)
+        state.cost[worker] += state.policy.request_weight * state.workers[at + ACTIVE_REQUESTS]
+
+
+@kernel
+def choose(state: State, row: int, first: int, end: int) -> int:
+    """One of the workers from `first` to before `end`, by their costs.
+
+    At temperature 0 one of the least cost, ties drawn; else by a softmax of range-normalised costs.
+    """
     policy = state.policy
-    workers = state.shape.workers
     cost = state.cost
-    least = cost[0]
-    most = cost[0]
-    for worker in range(1, workers):
+    least = cost[first]
+    most = cost[first]
+    for worker in range(first + 1, end):
         least = min(least, cost[worker])
         most = max(most, cost[worker])
     if policy.temperature == 0.0:
-        return draw_cheapest(state, row, least)
+        return draw_cheapest(state, row, first, end, least)
     scale = 0.0
     if most > least:
         scale = -1.0 / ((most - least) * policy.temperature)
     total = 0.0
-    for worker in range(workers):
+    for worker in range(first, end):
         total += math.exp((cost[worker] - least) * scale)
-    draw = uniform(policy.seed, policy.replication, row + 1, 0)
+    number = draw(state, row, first, 0)
     cumulative = 0.0
-    for worker in range(workers):
+    for worker in range(first, end):
         cumulative += math.exp((cost[worker] - least) * scale) / total
-        if draw <= cumulative:
+        if number <= cumulative:
             return worker
-    return workers - 1
+    return end - 1
 
 
 @kernel
-def draw_cheapest(state: State, row: int, least: float) -> int:
+def draw(state: State, row: int, first: int, number: int) -> float:
+    """A random number of a request, for the choice among the workers from `first` on."""
+    if first > 0:
+        number += _DESTINATION_DRAWS
+    return uniform(state.policy.seed, state.policy.replication, row + 1, number)
+
+
+@kernel
+def draw_cheapest(state: State, row: int, first: int, end: int, least: float) -> int:
     """A worker of the least cost; the n-th of equal ones replaces the one kept so far with probability 1/n."""
-    policy = state.policy
     chosen = -1
     ties = 0
-    for worker in range(state.shape.workers):
+    for worker in range(first, end):
         if state.cost[worker] == least:
             ties += 1
-            if ties == 1 or uniform(policy.seed, policy.replication, row + 1, ties - 2) * ties < 1.0:
+            if ties == 1 or draw(state, row, first, ties - 2) * ties < 1.0:
                 chosen = worker
     return chosen
+
+
+@kernel
+def assign_destination(state: State, row: int, worker: int) -> None:
+    """Book a request on a decode worker: its whole prompt blocks as active, shared with nobody."""
+    at = worker * state.shape.worker_size
+    state.transfers[row * TRANSFER_SIZE + DESTINATION] = worker
+    state.workers[at + ACTIVE_BLOCKS] += state.input_length[row] // state.shape.block_size
+    state.workers[at + ACTIVE_REQUESTS] += 1
+
+
+@kernel
+def free_destination(state: State, row: int) -> None:
+    """Undo `assign_destination`."""
+    transfer = row * TRANSFER_SIZE
+    at = state.transfers[transfer + DESTINATION] * state.shape.worker_size
+    state.transfers[transfer + DESTINATION] = -1
+    state.workers[at + ACTIVE_BLOCKS] -= state.input_length[row] // state.shape.block_size
+    state.workers[at + ACTIVE_REQUESTS] -= 1
 
 
 @kernel

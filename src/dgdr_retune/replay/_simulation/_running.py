@@ -3,6 +3,8 @@
 from dgdr_retune.replay._simulation._blocks import add_entry, cache_copy, find_entry, release_copy
 from dgdr_retune.replay._simulation._compile import kernel
 from dgdr_retune.replay._simulation._state import (
+    ADMISSIONS,
+    ADMITTED,
     CACHED,
     CONTEXT_TOKENS,
     COPIES,
@@ -11,14 +13,17 @@ from dgdr_retune.replay._simulation._state import (
     FINISHED,
     FOLLOWING,
     FREE_SLOT,
+    FREE_SLOTS,
     GENERATED,
     HELD,
     LIMIT,
     NEXT,
     PREEMPTED,
     PREFILLING,
+    PREFIX_CACHING,
     PREVIOUS,
     REQUEST_SIZE,
+    RETRY,
     ROW,
     RUNNING,
     RUNNING_FIRST,
@@ -44,30 +49,62 @@ def block_entry(state: State, row: int, depth: int) -> int:
 
 
 @kernel
+def add_block_entry(state: State, row: int, depth: int) -> int:
+    """The same where there is none yet."""
+    if depth < state.input_length[row] // state.shape.block_size:
+        return add_entry(state, state.blocks[state.hash_start[row] + depth], -1)
+    return add_entry(state, depth, row)
+
+
+@kernel
 def cache_computed(state: State, worker: int, slot: int, computed: int) -> None:
     """Put the blocks of a request that are whole after `computed` tokens into the prefix cache."""
     shape = state.shape
-    if not shape.prefix_caching:
+    if state.workers[worker * shape.worker_size + PREFIX_CACHING] == 0:
         return
     row = state.slots[slot + ROW]
     for depth in range(state.slots[slot + CACHED], computed // shape.block_size):
         entry = block_entry(state, row, depth)
         if entry < 0:
-            entry = add_entry(state, depth, row)
+            entry = add_block_entry(state, row, depth)
         cache_copy(state, worker, state.slots[slot + COPIES + depth], entry)
         state.slots[slot + CACHED] = depth + 1
 
 
 @kernel
-def enter_running(state: State, worker: int, row: int) -> int:
-    """A slot for a request that leaves the waiting queue, at the end of the running list."""
-    workers = state.workers
+def take_slot(state: State, row: int) -> int:
+    """A slot for a request that is to hold blocks; there is one."""
     slots = state.slots
-    at = worker * state.shape.worker_size
-    slot: int = workers[at + FREE_SLOT]
-    workers[at + FREE_SLOT] = slots[slot + NEXT]
+    scratch = state.scratch
+    slot: int = scratch[FREE_SLOT]
+    scratch[FREE_SLOT] = slots[slot + NEXT]
+    scratch[FREE_SLOTS] -= 1
     slots[slot + ROW] = row
     slots[slot + STARTED] = -1
+    return slot
+
+
+@kernel
+def give_back(state: State, worker: int, slot: int) -> None:
+    """Free a slot, and release its blocks, last block first, so that a prefix outlives what follows it."""
+    slots = state.slots
+    scratch = state.scratch
+    for place in range(slot + COPIES + slots[slot + HELD] - 1, slot + COPIES - 1, -1):
+        release_copy(state, worker, slots[place])
+    slots[slot + NEXT] = scratch[FREE_SLOT]
+    scratch[FREE_SLOT] = slot
+    scratch[FREE_SLOTS] += 1
+    state.workers[worker * state.shape.worker_size + RETRY] = 1
+
+
+@kernel
+def enter_running(state: State, worker: int, slot: int) -> None:
+    """Put a request at the end of the running list."""
+    workers = state.workers
+    slots = state.slots
+    slots[slot + ADMITTED] = state.scratch[ADMISSIONS]
+    state.scratch[ADMISSIONS] += 1
+    at = worker * state.shape.worker_size
     last = workers[at + RUNNING_LAST]
     slots[slot + PREVIOUS] = last
     slots[slot + NEXT] = -1
@@ -77,17 +114,14 @@ def enter_running(state: State, worker: int, row: int) -> int:
         workers[at + RUNNING_FIRST] = slot
     workers[at + RUNNING_LAST] = slot
     workers[at + RUNNING] += 1
-    return slot
 
 
 @kernel
 def leave_running(state: State, worker: int, slot: int) -> None:
-    """Give a slot back, and its blocks, last block first, so that a prefix outlives what follows it."""
+    """Take a request out of the running list; it keeps its slot and its blocks."""
     workers = state.workers
     slots = state.slots
     at = worker * state.shape.worker_size
-    for place in range(slot + COPIES + slots[slot + HELD] - 1, slot + COPIES - 1, -1):
-        release_copy(state, worker, slots[place])
     before = slots[slot + PREVIOUS]
     after = slots[slot + NEXT]
     if before >= 0:
@@ -99,8 +133,6 @@ def leave_running(state: State, worker: int, slot: int) -> None:
     else:
         workers[at + RUNNING_LAST] = before
     workers[at + RUNNING] -= 1
-    slots[slot + NEXT] = workers[at + FREE_SLOT]
-    workers[at + FREE_SLOT] = slot
 
 
 @kernel
@@ -186,6 +218,7 @@ def preempt_last(state: State, worker: int, now_ms: float) -> int:
     if workers[at + PREFILLING] == slot:
         workers[at + PREFILLING] = -1
     leave_running(state, worker, slot)
+    give_back(state, worker, slot)
     first = workers[at + WAITING_FIRST]
     state.requests[row * REQUEST_SIZE + FOLLOWING] = first
     if first < 0:
@@ -193,6 +226,16 @@ def preempt_last(state: State, worker: int, now_ms: float) -> int:
     workers[at + WAITING_FIRST] = row
     state.scratch[PREEMPTED] = 1
     return slot
+
+
+@kernel
+def end_running(state: State, worker: int, slot: int, end_ms: float) -> None:
+    """A running request ends with this pass."""
+    row = state.slots[slot + ROW]
+    state.times[row * TIMES_SIZE + END] = end_ms
+    leave_running(state, worker, slot)
+    give_back(state, worker, slot)
+    finish(state, worker, row)
 
 
 @kernel

@@ -62,8 +62,8 @@ def _outcome(trace: Trace, scenario: Scenario, state: State) -> Outcome:
     requests = np.asarray(state.requests).reshape(-1, REQUEST_SIZE).astype(np.int64)
     times = np.asarray(state.times).reshape(-1, TIMES_SIZE)
     gaps = int(state.scratch[GAPS])
-    timing = scenario.specification.aggregated.timing
-    overhead_ms = timing.overhead_ms if isinstance(timing, CalibratedTiming) else 0.0
+    timings = [pool.timing for pool in scenario.specification.pools]
+    overhead_ms = sum(timing.overhead_ms for timing in timings if isinstance(timing, CalibratedTiming))
     return Outcome(
         arrival_ms=(trace.arrival_ms - trace.arrival_ms[0]) / scenario.speedup,
         first_token_ms=times[:, FIRST_TOKEN] + overhead_ms,

@@ -5,8 +5,9 @@ Lists are linked through fields that hold addresses; -1 ends a list and means "n
 numpy arrays; CPython gets lists, which it indexes several times faster.
 
 - A request's record is the `row`-th of `requests`, `row` being its place in the window.
-- A worker's record is the `worker`-th of `workers`.
-- A slot is a place for a running request, with the copies of its blocks behind its fields, by depth.
+- A worker's record is the `worker`-th of `workers`. The first `arrival_workers` get the requests that arrive: all of an
+  aggregated deployment, the prefill workers of a disaggregated one, whose decode workers follow.
+- A slot is a place for a request that holds blocks, with their copies behind its fields, by depth.
 - A copy is a physical KV block of one worker.
 - An entry is a block identity that somebody holds: a block of prompts (by its number in the window) or a request's own
   with output in it (by its depth and row). Behind its fields stand two masks for each MASK_BITS workers, then what it
@@ -33,6 +34,14 @@ REUSED_MOST = 5  # the most found cached at any admission
 LIMIT = 6  # output tokens that it ends with; -1 for a request that a worker refuses
 REQUEST_SIZE = 7
 
+# Request, in `transfers`, which only a disaggregated deployment has: on the way to its decode worker.
+DESTINATION = 0  # the decode worker, while it is on that one's books
+HELD_SLOT = 1  # of the prefill worker, which keeps its blocks for the transfer
+RESERVED_SLOT = 2  # of the decode worker, from the reservation until it runs there
+STEP = 3  # what it does next
+NEXT_STEP = 4  # row of the next in a list of such steps
+TRANSFER_SIZE = 5
+
 # Request, in `times`: milliseconds since the first arrival, NaN before they are known.
 FIRST_TOKEN = 0
 SECOND_TOKEN = 1
@@ -47,7 +56,7 @@ WAITING_LAST = 2
 RUNNING_FIRST = 3
 RUNNING_LAST = 4
 RUNNING = 5
-FREE_SLOT = 6
+ROLE = 6
 PREFILLING = 7  # slot of the request whose prompt did not fit into the last pass
 DECODING = 8
 CONTEXT_TOKENS = 9  # known tokens of the decoding requests
@@ -64,7 +73,32 @@ PREFILL_TOKENS = 19
 ACTIVE_REQUESTS = 20
 OVERLAP = 21  # leading blocks of the request to be routed that the router believes to be in its cache
 ACTIVE_OVERLAP = 22  # and those that are active on it
-WHEEL = 23
+BLOCKS = 23  # what its pool gives it, from here on; see WorkerSpecification
+SEQUENCES = 24
+BATCHED_TOKENS = 25
+PREFIX_CACHING = 26
+PASS = 27  # passes of all workers that started before its last one
+DEFERRED_FIRST = 28  # steps of requests that wait for its pass to end
+DEFERRED_LAST = 29
+UNRESERVED_FIRST = 30  # requests whose prompts wait for room on this decode worker
+UNRESERVED_LAST = 31
+RETRY = 32  # whether something has made room since the first of these was tried
+WHEEL = 33
+
+# Roles.
+AGGREGATED = 0
+PREFILL = 1
+DECODE = 2
+
+# Steps of a request in a disaggregated deployment.
+SUBMIT = 0  # to a prefill worker
+RESERVE = 1  # go to a decode worker, and wait for room for the prompt there
+MOVE = 2  # the prompt, in no time
+ACTIVATE = 3  # wait for a turn to decode
+RELEASE = 4  # the prefill worker's blocks
+COMPLETE = 5  # leave the prefill worker's books
+CANCEL = 6  # of a request that a worker refuses: release what it holds
+GIVE_UP = 7  # and leave the books
 
 # Slot. The addresses of its copies stand behind the fields, by depth.
 ROW = 0
@@ -72,7 +106,7 @@ COMPUTED = 1
 HELD = 2  # blocks
 CACHED = 3  # of these, leading ones that are in the prefix cache
 ADMITTED = 4  # admissions of the whole replay before this one
-PREVIOUS = 5  # in the running list, which is in order of admission; NEXT also links free slots
+PREVIOUS = 5  # in the worker's running list, which is in order of admission; NEXT also links free slots
 NEXT = 6
 STARTED = 7  # tick at which it began to decode
 WHEEL_PREVIOUS = 8  # -2 - place in `workers` for the first of its place on the wheel
@@ -118,28 +152,32 @@ PROMPT_STARTS = 10
 COMPLETING = 11
 DUE = 12
 PREEMPTED = 13
-COUNTERS = 14
+FREE_SLOT = 14
+FREE_SLOTS = 15
+HELD_SLOTS = 16  # of prefill workers, by requests that do not run there any more
+PASSES = 17
+STEP_FIRST = 18  # the requests that take a step now, in order
+STEP_LAST = 19
+STUCK = 20  # whether nothing else can happen any more
+COUNTERS = 21
 
 
 class Shape(NamedTuple):
     """Sizes, and where things stand.
 
-    A worker has `blocks`, of which no more `copies` need a record than the whole window could fill; likewise
-    `max_sequences` is at most the number of requests. The reserves are how many entries and gaps must be free before
-    an event.
+    `decode_tokens` is the capacity of a worker that decodes. The reserves are how many entries, gaps and slots must be
+    free before an event; of slots, as many more as are held.
     """
 
     rows: int
     workers: int
+    arrival_workers: int
     words: int
-    blocks: int
-    copies: int
     block_size: int
-    max_sequences: int
-    max_batched_tokens: int
-    prefix_caching: bool
+    decode_tokens: int
     entry_reserve: int
     gap_reserve: int
+    slot_reserve: int
     worker_size: int
     wheel_size: int
     slot_size: int
@@ -184,9 +222,12 @@ class State(NamedTuple):
     shape: Shape
     policy: Policy
     requests: Integers
+    transfers: Integers
     times: Floats
     workers: Integers
-    pass_end_ms: Floats
+    pass_end_ms: (
+        Floats  # by worker; then the time of steps that are yet to be taken, or infinity; then of the last event
+    )
     cost: Floats
     slots: Integers
     copies: Integers

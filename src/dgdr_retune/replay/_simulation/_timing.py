@@ -50,5 +50,5 @@ def prefill_ms(policy: Policy, prompts: int, ends: int, starts: int) -> float:
 @kernel
 def decode_ms(shape: Shape, policy: Policy, context_tokens: int) -> float:
     """The time for one token of each decoding request, with so many known tokens among them."""
-    share = min(context_tokens / (shape.blocks * shape.block_size), 1.0)
+    share = min(context_tokens / shape.decode_tokens, 1.0)
     return whole_nanoseconds(max(value(policy.decode_ms, share), policy.least_decode_ms))

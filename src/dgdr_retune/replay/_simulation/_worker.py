@@ -1,31 +1,35 @@
 """A worker: vLLM's scheduler over one pool of KV blocks, one pass at a time.
 
-A pass runs every decoding request by one token, then prompts. The worker's own state changes when a pass starts; what
+A pass runs every decoding request by one token, then prompts. A prefill worker's pass takes no time for what decodes,
+a decode worker's none for prompts. The worker's own state changes when a pass starts; what
 others may see of it (tokens, ends, the router's view of the cache) shows when the pass ends.
 """
 
 from dgdr_retune.replay._simulation._blocks import publish_changes, take_copy
 from dgdr_retune.replay._simulation._compile import kernel
 from dgdr_retune.replay._simulation._prompts import admit_waiting, continue_prompt
-from dgdr_retune.replay._simulation._router import end_prefill, free_request
+from dgdr_retune.replay._simulation._router import end_prefill, free_destination, free_request
 from dgdr_retune.replay._simulation._running import (
     begin_decoding,
     cache_computed,
     end_decoding,
-    finish,
-    leave_running,
+    end_running,
     output_tokens,
     preempt_last,
     put_on_wheel,
     take_off_wheel,
 )
 from dgdr_retune.replay._simulation._state import (
+    ADMISSIONS,
     ADMITTED,
+    AGGREGATED,
+    BATCHED_TOKENS,
     BUDGET,
     BUSY,
     COMPLETING,
     CONTEXT_TOKENS,
     COPIES,
+    DECODE,
     DECODING,
     DUE,
     EMERGING,
@@ -39,23 +43,31 @@ from dgdr_retune.replay._simulation._state import (
     LIMIT,
     NEXT_EMERGING,
     OPEN_REQUESTS,
+    PASS,
+    PASSES,
     PREEMPTED,
+    PREFILL,
     PREFILLING,
     PROMPT_ENDS,
     PROMPT_STARTS,
     PROMPTS,
     REQUEST_SIZE,
+    ROLE,
     ROW,
+    RUNNING,
     SECOND_TOKEN,
     SPARE_COPIES,
     STARTED,
     TICK,
     TIMES_SIZE,
+    UNRESERVED_FIRST,
+    WAITING_FIRST,
     WHEEL,
     WHEEL_NEXT,
     State,
 )
 from dgdr_retune.replay._simulation._timing import decode_ms, prefill_ms
+from dgdr_retune.replay._simulation._transfer import admit_transferred, hand_over, hold_completed, reserve_next, wake
 
 
 @kernel
@@ -69,13 +81,19 @@ def start_pass(state: State, worker: int, now_ms: float) -> None:
     find_due(state, worker)
     give_blocks(state, worker, now_ms)
     decodes = workers[at + DECODING]
-    scratch[BUDGET] = state.shape.max_batched_tokens - decodes
+    scratch[BUDGET] = workers[at + BATCHED_TOKENS] - decodes
     if workers[at + PREFILLING] >= 0 and scratch[BUDGET] > 0:
         continue_prompt(state, worker, now_ms)
+    role = workers[at + ROLE]
     if scratch[PREEMPTED] == 0:
-        admit_waiting(state, worker, now_ms)
-    end_ms = now_ms + prefill_ms(state.policy, scratch[PROMPTS], scratch[PROMPT_ENDS], scratch[PROMPT_STARTS])
-    context_tokens = workers[at + CONTEXT_TOKENS] + resumed_tokens(state)
+        if workers[at + UNRESERVED_FIRST] < 0:
+            admit_waiting(state, worker, now_ms)
+        if role == DECODE:
+            admit_transferred(state, worker)
+    end_ms = now_ms
+    if role != DECODE:
+        end_ms += prefill_ms(state.policy, scratch[PROMPTS], scratch[PROMPT_ENDS], scratch[PROMPT_STARTS])
+    context_tokens = workers[at + CONTEXT_TOKENS] + joining_tokens(state, role)
     if context_tokens > 0:
         end_ms += decode_ms(state.shape, state.policy, context_tokens)
     if decodes > 0:
@@ -83,7 +101,12 @@ def start_pass(state: State, worker: int, now_ms: float) -> None:
         workers[at + TICK] += 1
         workers[at + CONTEXT_TOKENS] += decodes
     workers[at + BUSY] = 1
+    workers[at + PASS] = scratch[PASSES]
+    scratch[PASSES] += 1
     state.pass_end_ms[worker] = end_ms
+    if role == PREFILL:
+        hold_completed(state, worker)
+        return
     end_without_output(state, worker, end_ms)
     give_second_tokens(state, worker, end_ms)
     end_or_requeue_due(state, worker, end_ms)
@@ -144,13 +167,17 @@ def give_blocks(state: State, worker: int, now_ms: float) -> None:
 
 
 @kernel
-def resumed_tokens(state: State) -> int:
-    """Known tokens of the requests that go on after a preemption with this pass: they decode, new ones do not."""
+def joining_tokens(state: State, role: int) -> int:
+    """Known tokens of the requests that decode with this pass for the first time since they were admitted.
+
+    These are those that go on after a preemption, and on a decode worker those whose prompts have come there; new ones
+    of an aggregated worker do not decode in the pass that computes their prompt.
+    """
     tokens = 0
     for place in range(state.shape.completing, state.shape.completing + state.scratch[COMPLETING]):
         row = state.slots[state.scratch[place] + ROW]
         generated = state.requests[row * REQUEST_SIZE + GENERATED]
-        if generated > 0:
+        if generated > 0 or (role == DECODE and state.requests[row * REQUEST_SIZE + LIMIT] > 0):
             tokens += state.input_length[row] + generated
     return tokens
 
@@ -173,9 +200,7 @@ def end_without_output(state: State, worker: int, end_ms: float) -> None:
         if state.requests[row * REQUEST_SIZE + LIMIT] > 0:
             continue
         state.scratch[place] = -1
-        state.times[row * TIMES_SIZE + END] = end_ms
-        leave_running(state, worker, slot)
-        finish(state, worker, row)
+        end_running(state, worker, slot, end_ms)
 
 
 @kernel
@@ -205,9 +230,7 @@ def end_or_requeue_due(state: State, worker: int, end_ms: float) -> None:
             put_on_wheel(state, worker, slot)
             continue
         end_decoding(state, worker, slot)
-        state.times[row * TIMES_SIZE + END] = end_ms
-        leave_running(state, worker, slot)
-        finish(state, worker, row)
+        end_running(state, worker, slot, end_ms)
 
 
 @kernel
@@ -234,24 +257,54 @@ def give_next_tokens(state: State, worker: int, end_ms: float) -> None:
             state.slots[slot + NEXT_EMERGING] = state.workers[at + EMERGING]
             state.workers[at + EMERGING] = slot
             continue
-        state.times[times + END] = end_ms
-        leave_running(state, worker, slot)
-        finish(state, worker, row)
+        end_running(state, worker, slot, end_ms)
 
 
 @kernel
 def end_pass(state: State, worker: int) -> None:
-    """What the pass did becomes visible: cache changes, then first tokens and ends."""
+    """What the pass did becomes visible: cache changes, then computed prompts and ends."""
     at = worker * state.shape.worker_size
+    role = state.workers[at + ROLE]
     state.workers[at + BUSY] = 0
+    if role != AGGREGATED:
+        wake(state, worker)
     publish_changes(state, worker)
-    slot = state.workers[at + EMERGING]
-    while slot >= 0:
-        end_prefill(state, state.slots[slot + ROW])
-        slot = state.slots[slot + NEXT_EMERGING]
+    if role != DECODE:
+        slot = state.workers[at + EMERGING]
+        while slot >= 0:
+            end_prefill(state, state.slots[slot + ROW])
+            slot = state.slots[slot + NEXT_EMERGING]
+    if role == PREFILL:
+        hand_over(state, worker)
+        return
     row = state.workers[at + FINISHED]
     while row >= 0:
-        free_request(state, row)
+        if role == DECODE:
+            free_destination(state, row)
+        else:
+            free_request(state, row)
         state.scratch[OPEN_REQUESTS] -= 1
         row = state.requests[row * REQUEST_SIZE + FOLLOWING]
     state.workers[at + FINISHED] = -1
+    if role == DECODE:
+        reserve_next(state, worker)
+
+
+@kernel
+def run_idle(state: State, worker: int, now_ms: float) -> None:
+    """Start a pass of an idle worker of a disaggregated deployment, if it can do anything.
+
+    One that takes no time ends at once, and the next follows.
+    """
+    at = worker * state.shape.worker_size
+    while state.workers[at + BUSY] == 0 and (state.workers[at + WAITING_FIRST] >= 0 or state.workers[at + RUNNING] > 0):
+        admissions = state.scratch[ADMISSIONS]
+        start_pass(state, worker, now_ms)
+        if state.pass_end_ms[worker] > now_ms:
+            return
+        idle = state.scratch[PREEMPTED] == 0 and state.scratch[ADMISSIONS] == admissions
+        idle = idle and state.scratch[BUDGET] == state.workers[at + BATCHED_TOKENS]
+        idle = idle and state.workers[at + FINISHED] < 0
+        end_pass(state, worker)
+        if idle:
+            return
