@@ -1,6 +1,7 @@
 """Which objects a change wakes, and which it does not."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ class Woken:
     caches: Caches
     jobs_per_namespace: int = 2
     woken: Counter[str] = field(factory=Counter)
+    soon: list[Callable[[], None]] = field(factory=list)
     wakes: Wakes = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -29,6 +31,7 @@ class Woken:
             request=wake("request"),
             run=wake("run"),
             claim=wake("claim"),
+            soon=self.soon.append,
             jobs_per_namespace=self.jobs_per_namespace,
         )
 
@@ -44,7 +47,12 @@ class Woken:
         ):
             del before
             getattr(self.wakes, f"on_{kind}")(old, None if new is None else after)
+        self.settle()
         return set(self.woken)
+
+    def settle(self) -> None:
+        while self.soon:
+            self.soon.pop(0)()
 
 
 def claim(*finalizers: str, **metadata: Any) -> dict[str, Any]:
@@ -154,3 +162,15 @@ def test_a_claim_that_is_gone_wakes_the_runs_that_wait_for_it_and_the_next_in_li
     world = Woken(caches(runs=[run("a"), run("other", claim="")], claims=[claim()]))
     world.by("claim", None, claim())
     assert world.by("claim", claim(), None) == {"run a", "run other"}
+
+
+def test_many_ends_at_once_look_for_those_that_wait_once() -> None:
+    woken = Woken(caches(runs=[run("waits", claim="")]))
+    for number in range(100):
+        done = run(f"done-{number}", status=DONE)
+        woken.wakes.on_run(None, done)
+    assert len(woken.soon) == 1
+    woken.settle()
+    assert woken.woken["run waits"] == 1
+    woken.wakes.on_run(None, run("done-later", status=DONE))
+    assert len(woken.soon) == 1

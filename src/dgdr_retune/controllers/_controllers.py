@@ -95,6 +95,7 @@ class Controllers:
             request=self._queues["request"].add,
             run=self._queues["run"].add,
             claim=self._queues["claim"].add,
+            soon=lambda call: asyncio.get_running_loop().call_soon(call),
             jobs_per_namespace=configuration.jobs_per_namespace,
         )
         performer = Performer(api, caches, events)

@@ -36,16 +36,28 @@ class Wakes:
         request: wakes a Request.
         run: wakes a Run.
         claim: wakes a claim.
+        soon: calls what it is given once all changes at hand are told, as an event loop's `call_soon`.
         jobs_per_namespace: how many Runs may start where one has ended.
     """
 
-    def __init__(self, caches: Caches, *, request: Wake, run: Wake, claim: Wake, jobs_per_namespace: int) -> None:
+    def __init__(
+        self,
+        caches: Caches,
+        *,
+        request: Wake,
+        run: Wake,
+        claim: Wake,
+        soon: Callable[[Callable[[], None]], object],
+        jobs_per_namespace: int,
+    ) -> None:
         self._caches = caches
         self._request = request
         self._run = run
         self._claim = claim
+        self._soon = soon
         self._jobs_per_namespace = jobs_per_namespace
         self._claims: dict[Key, ClaimState] = {}
+        self._with_room: dict[str, None] = {}
 
     def on_request(self, old: Change, new: Change) -> None:
         """A Request concerns its open Run."""
@@ -121,8 +133,16 @@ class Wakes:
                 self._claim((namespace, claim))
 
     def _wake_next(self, namespace: str) -> None:
-        for run in next_in_line(self._caches, namespace, self._jobs_per_namespace):
-            self._run(key_of(run))
+        """Once for all changes at hand: at the start thousands of Runs that are done are told of in one go."""
+        if not self._with_room:
+            self._soon(self._wake_first_in_line)
+        self._with_room[namespace] = None
+
+    def _wake_first_in_line(self) -> None:
+        namespaces, self._with_room = self._with_room, {}
+        for namespace in namespaces:
+            for run in next_in_line(self._caches, namespace, self._jobs_per_namespace):
+                self._run(key_of(run))
 
 
 def _either(old: Change, new: Change) -> Object:
