@@ -10,6 +10,8 @@ from tests.cluster.operator import HELD, Operator
 from tests.cluster.requests import record
 from tests.cluster.runs import CLAIMS, REQUESTS, RUNS, ask, condition
 
+from dgdr_retune.api import is_claim_finalizer
+
 pytestmark = pytest.mark.root
 
 LEADS_FOR_S = 2.5  # as long as a Request takes to become a running Job
@@ -37,11 +39,21 @@ def test_an_operator_that_is_killed_again_and_again_releases_every_claim_in_the_
         if namespace.get(CLAIMS, f"claim-{number}") is not None:
             namespace.delete(CLAIMS, f"claim-{number}")
     for number in range(rounds):
-        namespace.wait_gone(CLAIMS, f"claim-{number}", within_s=120)
+        claim = f"claim-{number}"
+        namespace.wait(f"release of {claim}", lambda claim=claim: not _is_held_by_us(namespace, claim), within_s=120)
     namespace.wait(
         "end of every Run that has a claim", lambda: all(_is_settled(namespace, run) for run in _runs(namespace))
     )
     assert [job["metadata"]["name"] for job in namespace.every("jobs") if not _has_ended(job)] == []
+    for request in namespace.every(REQUESTS):
+        namespace.delete(REQUESTS, request["metadata"]["name"])
+    for number in range(rounds):  # the Pods of Runs that are done held theirs
+        namespace.wait_gone(CLAIMS, f"claim-{number}")
+
+
+def _is_held_by_us(namespace: Namespace, claim: str) -> bool:
+    found = namespace.get(CLAIMS, claim)
+    return found is not None and any(is_claim_finalizer(each) for each in found["metadata"].get("finalizers", []))
 
 
 def _disturb(namespace: Namespace, rng: random.Random, number: int) -> None:
