@@ -265,7 +265,12 @@ def summary(windows: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 if ttft(window, window["best"]) < (1 - CLEARLY_BETTER) * ttft(window, each["in_force"])
             ]
         ),
-        "flipped_on_the_next_window": share([after["decisions"]["previous"]["applied"] for _, after in followed]),
+        "replaced_on_the_next_window": share(
+            [after["decisions"]["previous"]["applied"] for before, after in followed if before["applied"]]
+        ),
+        "kept_and_applied_on_the_next_window": share(
+            [after["decisions"]["previous"]["applied"] for before, after in followed if not before["applied"]]
+        ),
         "still_better_on_the_next_window": share(
             [
                 ttft(after, before["router"]) < ttft(after, before["in_force"])
