@@ -81,6 +81,7 @@ def check_requests(state: Any) -> None:
         assert state.workers[at + s.RUNNING] == len(slots) <= state.workers[at + s.SEQUENCES]
         admitted = [state.slots[slot + s.ADMITTED] for slot in slots]
         assert admitted == sorted(admitted)
+        assert state.workers[at + s.PREFILLING] in (-1, state.workers[at + s.RUNNING_LAST])
         rows = [*waiting_rows(state, at), *(state.slots[slot + s.ROW] for slot in slots), *ending_rows(state, at)]
         rows += unreserved_rows(state, at)
         if state.workers[at + s.ROLE] == s.DECODE:

@@ -45,6 +45,7 @@ from dgdr_retune.replay._simulation._state import (
     NEXT_EMERGING,
     NEXT_STEP,
     OPEN_REQUESTS,
+    PREFILLING,
     RELEASE,
     REQUEST_SIZE,
     RESERVE,
@@ -310,13 +311,16 @@ def admit_transferred(state: State, worker: int) -> None:
     """Waiting requests whose prompts are here, in line; they decode with this pass.
 
     While a prompt waits for room, they pass those that were thrown out, which would need room as well; also when all is
-    stuck otherwise (the native engine fails then).
+    stuck otherwise (the native engine fails then). None goes on while a request is computed again in parts: that one
+    stays the last of the running list.
     """
     requests = state.requests
     transfers = state.transfers
     scratch = state.scratch
     workers = state.workers
     at = worker * state.shape.worker_size
+    if workers[at + PREFILLING] >= 0:
+        return
     before = -1
     row = workers[at + WAITING_FIRST]
     while row >= 0 and transfers[row * TRANSFER_SIZE + RESERVED_SLOT] < 0:
