@@ -353,7 +353,7 @@ def test_a_run_is_of_the_request_that_is_its_controller(owners: Any, expected: s
     assert run_state(run("r", metadata={"ownerReferences": owners})).request_uid == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("3", 3), ("", 0), ("x", 0), ("-1", 0), ("³", 0)])
+@pytest.mark.parametrize(("text", "expected"), [("3", 3), ("", 0), ("x", 0), ("-1", 0), ("³", 0), ("1" * 5000, 0)])
 def test_a_generation_is_a_decimal_number(text: str, expected: int) -> None:
     annotations = {"nvidia.com/dgdr-request-generation": text}
     assert run_state(run("r", metadata={"annotations": annotations})).generation == expected

@@ -31,6 +31,8 @@ Json = Any
 Object = Mapping[str, Json]
 
 _RUN_REASONS: Final = {str(reason): reason for reason in RunReason}
+_GENERATION_DIGITS: Final = 19
+"""Of an int64; Python reads no number of thousands of digits, and anybody may write an annotation."""
 
 
 def ref(of: Object) -> Ref:
@@ -181,7 +183,7 @@ def _conditions(status: Object) -> tuple[Condition, ...]:
 
 
 def _generation(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return int(text) if len(text) <= _GENERATION_DIGITS and text.isascii() and text.isdecimal() else 0
 
 
 def _failure(text: str) -> Failure | None:
