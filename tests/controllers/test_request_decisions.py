@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 from tests.controllers.decide_model import CONFIGURATION, SPEC, STATIC_SPEC, World
 
-from dgdr_retune.api import REPLICATIONS_ANNOTATION, Condition, merge_condition, spec_digest
+from dgdr_retune.api import MAX_DEPTH, REPLICATIONS_ANNOTATION, Condition, merge_condition, spec_digest
 from dgdr_retune.controllers._actions import CreateRun, DeleteRun, EmitEvent, PatchRequestStatus
 from dgdr_retune.controllers._decision import NOTHING, Decision
 from dgdr_retune.controllers._observation import Read, RequestObservation
@@ -134,6 +134,19 @@ def test_an_invalid_run_is_reported_once_and_not_reserved_again() -> None:
     world.refuses_runs = False
     world.settle()
     assert accepted(world) == ("True", "RunCreated")
+
+
+def test_what_nests_too_deeply_for_a_run_is_reported_and_not_reserved() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(MAX_DEPTH):
+        deep = {"a": deep}
+    world = asked({**SPEC, "aisimulate": {"inputOverrides": deep}})
+    world.settle()
+    request = world.get("request", "a")
+    assert (request.active_run, request.observed_generation) == ("", 1)
+    assert accepted(world) == ("False", "InvalidSpec")
+    assert "nested" in request.conditions[0].message
+    assert world.decide(KEY) == NOTHING
 
 
 def test_a_refusal_of_an_older_generation_says_nothing_about_a_newer_one() -> None:

@@ -18,6 +18,7 @@ from dgdr_retune.api import (
     REQUEST_UID_ANNOTATION,
     RUN,
     ConditionStatus,
+    JsonValueError,
     RequestReason,
     default,
     spec_digest,
@@ -26,7 +27,7 @@ from dgdr_retune.controllers._actions import Action, CreateRun, DeleteRun, Patch
 from dgdr_retune.controllers._condition import event_of_change, with_condition
 from dgdr_retune.controllers._configuration import Configuration
 from dgdr_retune.controllers._decision import NOTHING, Decision
-from dgdr_retune.controllers._observation import Read, Refusal, RequestObservation, RequestState, RunState
+from dgdr_retune.controllers._observation import Read, RequestObservation, RequestState, RunState
 
 Json = Any
 Verdict = tuple[ConditionStatus, RequestReason, str]
@@ -65,11 +66,14 @@ def _next_run(seen: RequestObservation, request: RequestState, configuration: Co
         return _settle(seen, request, configuration, now, verdict=verdict)
     if _is_unseen(seen, request.active_run):
         return Decision(reads=_TO_CREATE)
+    try:
+        create = CreateRun(_run(request))
+    except JsonValueError as error:  # a server stores what nests more deeply than anybody here reads
+        return _settle(seen, request, configuration, now, verdict=_invalid(request, str(error)))
     if request.active_run != request.next_run:
         return _settle(seen, request, configuration, now, active=request.next_run)
-    create = CreateRun(_run(request))
     if seen.refused is not None and seen.refused.body == create.body:
-        return _settle(seen, request, configuration, now, verdict=_invalid(request, seen.refused))
+        return _settle(seen, request, configuration, now, verdict=_invalid(request, seen.refused.message))
     return Decision((create,))
 
 
@@ -100,11 +104,11 @@ def _conflict(run: RunState) -> Verdict:
     )
 
 
-def _invalid(request: RequestState, refused: Refusal) -> Verdict:
+def _invalid(request: RequestState, why: str) -> Verdict:
     return (
         "False",
         RequestReason.INVALID_SPEC,
-        f"run {request.next_run} was refused, change the specification: {refused.message}",
+        f"run {request.next_run} was refused, change the specification: {why}",
     )
 
 
