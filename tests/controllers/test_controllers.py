@@ -236,6 +236,31 @@ def test_a_job_that_is_refused_as_invalid_fails_its_run_once() -> None:
     in_cluster(scenario)
 
 
+@pytest.mark.parametrize(("status", "reason"), [(422, "Invalid"), (409, "Conflict")])
+def test_a_write_that_is_refused_again_and_again_is_tried_ever_more_rarely(status: int, reason: str) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        tries = 0
+
+        async def instead(call: Call) -> Answer | None:
+            nonlocal tries
+            if not (call.method == "PATCH" and "/dynamographdeploymentruns/" in call.path):
+                return None
+            tries += 1
+            said = {"kind": "Status", "code": status, "reason": reason, "message": "the stored object breaks a rule"}
+            return Answer(status, {}, json.dumps(said).encode())
+
+        cluster.transport.instead = instead
+        cluster.claim()
+        async with cluster.running():
+            cluster.request()
+            await asyncio.sleep(600)
+            assert 10 < tries < 40
+            cluster.transport.instead = None
+            await cluster.until(lambda: running(cluster), most_s=60)
+
+    in_cluster(scenario, script=LONG)
+
+
 @pytest.mark.parametrize("which", range(1, 9))
 def test_a_lost_reply_to_any_write_leads_to_the_same_end(which: int) -> None:
     writes = 0

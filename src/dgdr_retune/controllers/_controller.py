@@ -17,6 +17,9 @@ from dgdr_retune.controllers._observe import BehindError
 BEHIND_S: Final = 0.5
 """How soon to look again at what a cache is behind in, at the latest; what it waits for wakes the object."""
 
+_NOT_DONE_MAX_S: Final = 30.0
+"""How soon to look again, at the latest, where actions are not done over and over: each time costs several calls."""
+
 Reconciled = Callable[[str, str, float], None]
 """Told about each look: controller, outcome (done, again or failed), seconds."""
 
@@ -89,6 +92,7 @@ class Controller(Generic[Seen]):
         self._reconciled = reconciled
         self._refused: dict[Key, Refusal] = {}
         self._in_doubt: set[Key] = set()
+        self._not_done: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> float | None:
         """Look at the object and do what it needs next; returns when to look again, as `kube.WorkQueue` asks.
@@ -113,6 +117,7 @@ class Controller(Generic[Seen]):
             outcome = await self._performer.perform(action)
             if outcome.became is not Became.DONE:
                 return self._after(key, outcome)
+        self._not_done.pop(key, None)
         return 0.0 if decision.actions else decision.look_again_s
 
     async def _decide(self, key: Key) -> Decision:
@@ -136,4 +141,6 @@ class Controller(Generic[Seen]):
             return 0.0
         if outcome.became in (Became.UNKNOWN, Became.INVALID):
             self._in_doubt.add(key)
-        return BEHIND_S * self._rng.uniform(0.5, 1.5)
+        before = self._not_done.get(key, 0)
+        self._not_done[key] = before + 1
+        return min(BEHIND_S * 2.0 ** min(before, 10), _NOT_DONE_MAX_S) * self._rng.uniform(0.5, 1.5)
