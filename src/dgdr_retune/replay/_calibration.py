@@ -6,22 +6,20 @@ Three fits, each on the requests that say most about it:
   each with a constant and a part for the tokens that decode, and of the prefills that others began meanwhile;
 - how long a prefill takes, from requests that were alone on their worker. What disturbs it only adds, so the line is
   fitted to the lower quartile; what it has more than a pass's constant is overhead, with the wait before it;
-- how many blocks a worker caches, by replaying the prompts in a least-recently-used cache of each size and comparing
-  with the cached tokens that were recorded.
+- how many blocks a worker caches, from the cached tokens (`_capacity`).
 
 Lines are fitted by quantile regression (R. Koenker and G. Bassett, "Regression quantiles", 1978), which an outlier
 cannot draw to itself, by iteratively reweighted least squares. Every second request is held out of a fit that is judged
 on it; the fit that is handed out uses all of them.
 """
 
-from collections import OrderedDict
-
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from dgdr_retune.replay._capacity import cached_blocks
 from dgdr_retune.replay._errors import CalibrationError
-from dgdr_retune.replay._recorded import Recorded
+from dgdr_retune.replay._recorded import Recorded, by_worker
 from dgdr_retune.replay._specification import CalibratedTiming
 from dgdr_retune.replay._trace import Trace
 
@@ -38,9 +36,6 @@ _SHARING = (2.0, 4.0, 8.0, 16.0, np.inf)
 _LOWER_QUARTILE, _MEDIAN = 0.25, 0.5
 _ITERATIONS = 100
 _SMALLEST_RESIDUAL_MS = 1e-3
-_CACHED_ROWS = 20_000
-_SIZES = 9
-_PRECISION = 0.02
 
 
 @frozen
@@ -49,7 +44,7 @@ class Calibration:
 
     Attributes:
         timing: for the engine section.
-        blocks: that a worker caches; None where nothing was evicted, so that the recording does not show it.
+        blocks: that a worker caches; None where the recording does not show it.
         rows: requests with latencies.
         prefill_rows: of these, alone on their worker.
         decode_rows: of these, hardly sharing it.
@@ -119,7 +114,7 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
             decode_ms_per_token=float(max(step_per_token, 0.0)),
             overhead_ms=max(float(np.median(shared.ttft_ms[lonely] - served_ms)), 0.0),
         ),
-        blocks=_capacity(trace, recorded, rows),
+        blocks=cached_blocks(trace, recorded, rows),
         rows=len(rows),
         prefill_rows=len(lonely),
         decode_rows=len(steady),
@@ -167,8 +162,7 @@ def _shared(trace: Trace, recorded: Recorded, rows: Rows) -> _Shared:
     known = trace.input_length[rows] + trace.output_length[rows] / 2
     decoding, tokens, prefills, prefilled = np.zeros((4, len(rows)))
     alone = np.zeros(len(rows), dtype=bool)
-    for worker in range(int(recorded.worker[rows].max()) + 1):
-        own = np.flatnonzero(recorded.worker[rows] == worker)
+    for own in by_worker(recorded, rows):
         begun, ended = first[own], end[own]
         decoding[own] = _mean_between(begun, ended, np.ones(len(own)))
         tokens[own] = _mean_between(begun, ended, known[own])
@@ -245,52 +239,3 @@ def _line(terms: Floats, measured: Floats, quantile: float) -> Floats:
         found = np.linalg.lstsq(terms * weight[:, None], measured * weight, rcond=None)[0]
     coefficients: Floats = (found / scale).astype(np.float64)
     return coefficients
-
-
-def _capacity(trace: Trace, recorded: Recorded, rows: Rows) -> int | None:
-    """The size of a least-recently-used cache that tells the recorded cached tokens best."""
-    began = trace.arrival_ms[rows] + recorded.wait_ms[rows]
-    served = rows[np.argsort(began, kind="stable")][:_CACHED_ROWS]
-    largest = int(sum(-(-(trace.input_length[row] + trace.output_length[row]) // trace.block_size) for row in served))
-    errors = {largest: _cache_error(trace, recorded, served, largest)}
-    least, most = 1, largest
-    while True:
-        sizes = np.unique(np.geomspace(least, most, _SIZES).astype(np.int64)).tolist()
-        errors |= {size: _cache_error(trace, recorded, served, size) for size in sizes if size not in errors}
-        at = min(range(len(sizes)), key=lambda number: errors[sizes[number]])
-        narrower = sizes[max(at - 1, 0)], sizes[min(at + 1, len(sizes) - 1)]
-        if narrower == (least, most) or narrower[1] - narrower[0] <= narrower[1] * _PRECISION:
-            break
-        least, most = narrower
-    best = min(errors, key=lambda size: (errors[size], size))
-    if errors[best] == errors[largest]:
-        return None
-    worse = max((size for size in errors if size < best), default=0)
-    least_error = errors[best]
-    while best - worse > best * _PRECISION:  # of sizes that tell as much as each other, the smallest
-        middle = (worse + best) // 2
-        if _cache_error(trace, recorded, served, middle) <= least_error:
-            best = middle
-        else:
-            worse = middle
-    return best
-
-
-def _cache_error(trace: Trace, recorded: Recorded, served: Rows, size: int) -> int:
-    """Blocks that a cache of this size would have had more, or less, than were recorded, over all requests."""
-    caches: dict[int, OrderedDict[int, None]] = {}
-    error, unnamed = 0, -1
-    for row in served.tolist():
-        cache = caches.setdefault(int(recorded.worker[row]), OrderedDict())
-        start, length = int(trace.hash_start[row]), int(trace.input_length[row])
-        blocks = trace.blocks[start : start + length // trace.block_size].tolist()
-        held = next((at for at, block in enumerate(blocks) if block not in cache), len(blocks))
-        error += abs(held - int(recorded.cached_tokens[row]) // trace.block_size)
-        generated = (length + int(trace.output_length[row])) // trace.block_size - len(blocks)
-        for block in (*blocks, *range(unnamed, unnamed - generated, -1)):
-            cache[block] = None
-            cache.move_to_end(block)
-        unnamed -= generated
-        while len(cache) > size:
-            cache.popitem(last=False)
-    return error

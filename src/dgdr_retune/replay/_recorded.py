@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dgdr_retune.windows import load_window
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 _ABSENT = -1
 
@@ -65,6 +66,13 @@ class Recorded:
     total_ms: Floats
     cached_tokens: NDArray[np.int64]
     worker: NDArray[np.int64]
+
+
+def by_worker(recorded: Recorded, rows: Rows) -> list[Rows]:
+    """For each worker of these requests, where its own stand among them, in their order."""
+    worker = recorded.worker[rows]
+    order = np.argsort(worker, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(worker[order])) + 1)
 
 
 def load_recorded(path: str | os.PathLike[str]) -> Recorded:

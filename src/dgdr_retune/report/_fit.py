@@ -14,7 +14,7 @@ def fit_in_words(calibration: Calibration) -> tuple[str, ...]:
     cached = (
         f"The cached tokens are those of a cache of {calibration.blocks} blocks a worker."
         if calibration.blocks is not None
-        else "Nothing was evicted in this window, so it does not show how many blocks a worker caches."
+        else "The cached tokens of this window do not show how many blocks a worker caches."
     )
     prefill = (
         f"A prefill takes {timing.prefill_ms:.3g} ms and {1000 * timing.prefill_ms_per_token:.3g} ms for each 1,000 "
