@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controllers.cluster import CLAIM, CONFIGURATION, NAMESPACE, RUNS, Cluster, in_cluster
-from dgdr_retune.api import RUN_FAILURE_ANNOTATION, RUN_UID_LABEL, claim_finalizer
+from dgdr_retune.api import REQUEST_GENERATION_ANNOTATION, RUN_FAILURE_ANNOTATION, RUN_UID_LABEL, claim_finalizer
 from dgdr_retune.controllers._caches import Caches, job_indexes, jobs_ahead, next_in_line, pod_indexes, run_indexes
 from dgdr_retune.controllers._observation import JobEnd, Read
 from dgdr_retune.controllers._observe import BehindError, ClaimObserver, RequestObserver, RunObserver
@@ -44,6 +44,16 @@ def run(name: str, *, claim: str = CLAIM, **more: Any) -> dict[str, Any]:
     spec = {"workload": {"trace": {"source": source}}} if claim else {"workload": {"static": {}}}
     metadata = {"ownerReferences": [owner("DynamoGraphDeploymentRequest", "q", "uid-q")], **more.pop("metadata", {})}
     return thing(name, spec=spec, metadata=metadata, **more)
+
+
+def run_of(request: str, **more: Any) -> dict[str, Any]:
+    """The Run of a Request's generation 1."""
+    metadata = {
+        "ownerReferences": [owner("DynamoGraphDeploymentRequest", request, f"uid-{request}")],
+        "annotations": {REQUEST_GENERATION_ANNOTATION: "1"},
+        **more.pop("metadata", {}),
+    }
+    return run(f"{request}-run-1", metadata=metadata, **more)
 
 
 def job(name: str, *, of: str = "", ended: str = "", **more: Any) -> dict[str, Any]:
@@ -158,31 +168,53 @@ def at(second: int) -> dict[str, Any]:
 
 
 def test_unfinished_jobs_and_earlier_runs_that_can_start_go_first() -> None:
-    mine = run("m", metadata=at(5))
+    mine = run_of("m", metadata=at(5))
+    runs = [
+        mine,
+        run_of("earlier", metadata=at(1)),
+        run_of("same-second", metadata=at(5)),
+        run_of("later", metadata=at(9)),
+        run_of("without-claim", claim="missing", metadata=at(1)),
+        run_of("static", claim="", metadata=at(2)),
+        run_of("done", metadata=at(1), status=DONE),
+        run_of("has-job", metadata=at(1)),
+        run_of("records-job", metadata=at(1), status={"jobRef": {"name": "x"}}),
+        run_of("going", metadata={**at(1), "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+    ]
     made = caches(
         claims=[thing(CLAIM)],
-        runs=[
-            mine,
-            run("earlier", metadata=at(1)),
-            run("same-second-a", metadata={**at(5)}),
-            run("later", metadata=at(9)),
-            run("without-claim", claim="missing", metadata=at(1)),
-            run("static", claim="", metadata=at(2)),
-            run("done", metadata=at(1), status=DONE),
-            run("has-job", metadata=at(1)),
-            run("records-job", metadata=at(1), status={"jobRef": {"name": "x"}}),
-            run("going", metadata={**at(1), "deletionTimestamp": "2026-01-01T00:00:00Z"}),
-        ],
-        jobs=[job("has-job"), job("ended", ended="Complete"), job("failed", ended="Failed")],
+        requests=[thing(each["metadata"]["ownerReferences"][0]["name"]) for each in runs],
+        runs=runs,
+        jobs=[job("has-job-run-1"), job("ended", ended="Complete"), job("failed", ended="Failed")],
     )
     assert jobs_ahead(made, mine, 100) == 3  # has-job's Job, earlier, static
     assert jobs_ahead(made, mine, 2) == 2
-    assert [each["metadata"]["name"] for each in next_in_line(made, NAMESPACE, 3)] == ["earlier", "static", "m"]
+    assert [each["metadata"]["name"] for each in next_in_line(made, NAMESPACE, 3)] == [
+        "earlier-run-1",
+        "static-run-1",
+        "m-run-1",
+    ]
+
+
+def test_a_run_that_no_request_made_has_no_place_in_the_line() -> None:
+    """It never gets a Job: whoever may create Runs could keep all others from theirs."""
+    mine = run_of("m", metadata=at(5))
+    foreign = [
+        run("by-hand", metadata={**at(1), "ownerReferences": []}),
+        run("m-run-2", metadata={**mine["metadata"], **at(1), "name": "m-run-2", "uid": "uid-copy"}),
+        run("m-run-0", metadata={**at(1), "ownerReferences": mine["metadata"]["ownerReferences"]}),
+        run_of("without-request", metadata=at(1)),
+    ]
+    made = caches(claims=[thing(CLAIM)], requests=[thing("m")], runs=[mine, *foreign])
+    assert jobs_ahead(made, mine, 100) == 0
+    assert [each["metadata"]["name"] for each in next_in_line(made, NAMESPACE, 3)] == ["m-run-1"]
 
 
 def test_runs_of_one_second_take_turns_by_name() -> None:
-    made = caches(claims=[thing(CLAIM)], runs=[run("b"), run("a"), run("c")])
-    assert [jobs_ahead(made, run(name), 100) for name in "abc"] == [0, 1, 2]
+    made = caches(
+        claims=[thing(CLAIM)], requests=[thing(name) for name in "abc"], runs=[run_of(name) for name in "bac"]
+    )
+    assert [jobs_ahead(made, run_of(name), 100) for name in "abc"] == [0, 1, 2]
 
 
 # What the caches keep

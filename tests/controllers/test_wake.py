@@ -8,7 +8,7 @@ import pytest
 from attrs import define, field
 
 from controllers.cluster import CLAIM, NAMESPACE
-from controllers.test_observe import DONE, caches, job, owner, run, thing
+from controllers.test_observe import DONE, caches, job, owner, run, run_of, thing
 from dgdr_retune.api import RUN_UID_LABEL, claim_finalizer
 from dgdr_retune.controllers._caches import Caches, Key
 from dgdr_retune.controllers._wake import Wakes
@@ -87,16 +87,18 @@ def test_a_run_wakes_itself_and_its_request() -> None:
 
 
 def test_the_end_of_a_run_wakes_as_many_of_those_that_wait_as_may_start() -> None:
-    waiting = [run(name) for name in "abc"]
-    world = Woken(caches(claims=[claim()], runs=[*waiting, run("r")]))
-    assert world.by("run", None, run("r", status=DONE)) == {"run r", "request q", "run a", "run b"}
-    assert world.by("run", run("r"), None) == {"run r", "request q", f"claim {CLAIM}", "run a", "run b"}
+    waiting = [run_of(name) for name in "abc"]
+    world = Woken(caches(claims=[claim()], requests=[thing(name) for name in "abc"], runs=[*waiting, run("r")]))
+    next_two = {"run a-run-1", "run b-run-1"}
+    assert world.by("run", None, run("r", status=DONE)) == {"run r", "request q", *next_two}
+    assert world.by("run", run("r"), None) == {"run r", "request q", f"claim {CLAIM}", *next_two}
 
 
 def test_a_job_wakes_its_run_and_its_end_those_that_wait() -> None:
-    world = Woken(caches(claims=[claim()], runs=[run("r"), run("a"), run("b"), run("c")]))
+    waiting = [run_of(name) for name in "abc"]
+    world = Woken(caches(claims=[claim()], requests=[thing(name) for name in "abc"], runs=[*waiting, run("r")]))
     assert world.by("job", None, job("r")) == {"run r"}
-    assert world.by("job", None, job("r", ended="Failed")) == {"run r", "run a", "run b"}
+    assert world.by("job", None, job("r", ended="Failed")) == {"run r", "run a-run-1", "run b-run-1"}
     assert world.by("job", job("r"), None) >= {"run r", f"claim {CLAIM}"}
 
 
@@ -159,18 +161,18 @@ def test_a_deletion_that_a_write_of_our_own_has_overtaken_still_wakes_the_others
 
 
 def test_a_claim_that_is_gone_wakes_the_runs_that_wait_for_it_and_the_next_in_line() -> None:
-    world = Woken(caches(runs=[run("a"), run("other", claim="")], claims=[claim()]))
+    world = Woken(caches(requests=[thing("other")], runs=[run("a"), run_of("other", claim="")], claims=[claim()]))
     world.by("claim", None, claim())
-    assert world.by("claim", claim(), None) == {"run a", "run other"}
+    assert world.by("claim", claim(), None) == {"run a", "run other-run-1"}
 
 
 def test_many_ends_at_once_look_for_those_that_wait_once() -> None:
-    woken = Woken(caches(runs=[run("waits", claim="")]))
+    woken = Woken(caches(requests=[thing("waits")], runs=[run_of("waits", claim="")]))
     for number in range(100):
         done = run(f"done-{number}", status=DONE)
         woken.wakes.on_run(None, done)
     assert len(woken.soon) == 1
     woken.settle()
-    assert woken.woken["run waits"] == 1
+    assert woken.woken["run waits-run-1"] == 1
     woken.wakes.on_run(None, run("done-later", status=DONE))
     assert len(woken.soon) == 1

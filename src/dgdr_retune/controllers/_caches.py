@@ -7,8 +7,16 @@ from typing import Any, Final
 from attrs import frozen
 
 from dgdr_retune.api import GROUP, REQUEST, RUN, VERSION, Kind, claim_finalizer
+from dgdr_retune.controllers._observation import is_run_name
 from dgdr_retune.controllers._projections import is_completed, mounted_claims
-from dgdr_retune.controllers._states import controller_uid, is_deleting, job_end, run_uid_label, trace_claim
+from dgdr_retune.controllers._states import (
+    controller_uid,
+    copied_generation,
+    is_deleting,
+    job_end,
+    run_uid_label,
+    trace_claim,
+)
 from dgdr_retune.kube import Cache, Resource
 
 Json = Any
@@ -91,7 +99,8 @@ def pod_indexes() -> dict[str, Any]:
 def jobs_ahead(caches: Caches, run: Object, most: int) -> int:
     """What stands before a Run without a Job in its namespace; counting ends at `most`.
 
-    These are unfinished Jobs of other Runs, and open Runs that were created earlier, have no Job yet and miss no claim.
+    These are unfinished Jobs of other Runs, and open Runs that were created earlier, have no Job yet, miss no claim and
+    were made for a Request: others never get a Job, and whoever may create Runs could hold all places with them.
     """
     namespace, name = key_of(run)
     age = age_of(run)
@@ -128,7 +137,10 @@ def _is_open(run: Object) -> bool:
 def _can_have_a_job(caches: Caches, run: Object) -> bool:
     namespace, name = key_of(run)
     claim = trace_claim(run)
-    return caches.jobs.get(namespace, name) is None and (not claim or caches.claims.get(namespace, claim) is not None)
+    if caches.jobs.get(namespace, name) is not None or (claim and caches.claims.get(namespace, claim) is None):
+        return False
+    request = caches.requests.by_uid(controller_uid(run))
+    return request is not None and is_run_name(name, key_of(request)[1], copied_generation(run))
 
 
 def _holders(of: Object) -> list[str]:

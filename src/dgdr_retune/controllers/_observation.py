@@ -33,6 +33,11 @@ class Read(Enum):
     ACCESS = "the publisher's ServiceAccount and RoleBinding"
 
 
+def is_run_name(name: str, request: str, generation: int) -> bool:
+    """Whether the Run of a Request's generation has this name; of generation 0, which is none, no Run has."""
+    return generation > 0 and name == run_name(request, generation)
+
+
 @frozen
 class Ref:
     """One version of one object.
@@ -150,11 +155,7 @@ class RequestState:
 
     def made(self, run: RunState) -> bool:
         """Whether the Run is one of ours, made for a generation of this Request: nobody else's is touched."""
-        return (
-            run.request_uid == self.ref.uid
-            and run.generation > 0
-            and run.ref.name == run_name(self.ref.name, run.generation)
-        )
+        return run.request_uid == self.ref.uid and is_run_name(run.ref.name, self.ref.name, run.generation)
 
 
 @frozen(kw_only=True)
@@ -312,7 +313,8 @@ class RunObservation:
         jobs: every Job with the Run-UID label of this Run, and the one under its name, whoever owns them; each once.
         pods: every Pod with the Run-UID label of this Run, by name.
         jobs_ahead: what stands before this Run in its namespace: unfinished Jobs of other Runs, and open Runs that were
-            created earlier (by creation time, then name), have no Job yet and whose claim, if any, is in the cache.
+            created earlier (by creation time, then name) for a Request that is in the cache, have no Job yet and whose
+            claim, if any, is there too.
         access: None if it was not read.
         refused: the create that the step before tried in vain.
         fresh: what was read from the server in this pass: `REQUEST`, `RUN`, `CLAIM`, `JOBS`, `PODS`, `ACCESS`.

@@ -63,6 +63,12 @@ def trace_claim(run: Object) -> str:
     return str(trace.get("source", {}).get("persistentVolumeClaim", {}).get("claimName", ""))
 
 
+def copied_generation(run: Object) -> int:
+    """The Request's generation that a Run copies, by its annotation; 0 if that is missing or no number."""
+    text = (run["metadata"].get("annotations") or {}).get(REQUEST_GENERATION_ANNOTATION, "")
+    return int(text) if len(text) <= _GENERATION_DIGITS and text.isascii() and text.isdecimal() else 0
+
+
 def is_deleting(of: Object) -> bool:
     """Whether its deletion was asked for."""
     return bool(of["metadata"].get("deletionTimestamp"))
@@ -92,7 +98,7 @@ def run_state(of: Object) -> RunState:
         object=of,
         deleting=is_deleting(of),
         request_uid=str(owner.get("uid", "")) if owner.get("kind") == REQUEST.name else "",
-        generation=_generation(annotations.get(REQUEST_GENERATION_ANNOTATION, "")),
+        generation=copied_generation(of),
         claim_name=trace_claim(of),
         failure=_failure(annotations.get(RUN_FAILURE_ANNOTATION, "")),
         status=_run_status(of.get("status") or {}),
@@ -180,10 +186,6 @@ def _run_status(status: Object) -> RunStatus:
 
 def _conditions(status: Object) -> tuple[Condition, ...]:
     return tuple(Condition.read(each) for each in status.get("conditions") or ())
-
-
-def _generation(text: str) -> int:
-    return int(text) if len(text) <= _GENERATION_DIGITS and text.isascii() and text.isdecimal() else 0
 
 
 def _failure(text: str) -> Failure | None:
