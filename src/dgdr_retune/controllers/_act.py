@@ -185,10 +185,7 @@ class Performer:
 
 def _outcome(action: Action, error: RefusedError | MaybeAppliedError) -> Outcome:
     match error, action:
-        case (NotFoundError(), DeleteRun() | DeleteJob()) | (
-            AlreadyExistsError(),
-            CreateServiceAccount() | CreateRoleBinding(),
-        ):
+        case AlreadyExistsError(), CreateServiceAccount() | CreateRoleBinding():
             return DONE
         case NotFoundError(), _:
             return Outcome(Became.GONE)

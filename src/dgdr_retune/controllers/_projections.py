@@ -38,17 +38,14 @@ def kept_run(of: Object) -> dict[str, Json]:
 
     Thousands of those are kept as history.
     """
-    status = of.get("status") or {}
-    if not any(
-        each.get("type") == COMPLETED and each.get("status") == "True" for each in status.get("conditions") or ()
-    ):
+    if not is_completed(of):
         return {**of, "metadata": _without_field_managers(of)}
     trace = ((of.get("spec") or {}).get("workload") or {}).get("trace") or {}
     return {
         **_head(of),
         "metadata": _without_field_managers(of),
         "spec": {"workload": {"trace": _some(trace, "source")}} if trace else {},
-        "status": _some(status, "phase", "jobRef", "startTime", "completionTime", "conditions", "message"),
+        "status": _some(of["status"], "phase", "jobRef", "startTime", "completionTime", "conditions", "message"),
     }
 
 
