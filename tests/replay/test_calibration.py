@@ -1,7 +1,5 @@
 """Timing, overhead and capacity fitted to recorded latencies, of workers with 1,200 blocks and polynomial timing."""
 
-import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -126,46 +124,6 @@ def test_a_fit_that_does_not_tell_requests_it_has_not_seen_is_refused(window: tu
 def test_the_same_window_gives_the_same_fit(window: tuple[Trace, Recorded], fitted: Calibration) -> None:
     again = calibrate(*window)
     assert (again.timing, again.blocks) == (fitted.timing, fitted.blocks)
-
-
-def test_rows_without_latencies_or_with_two_workers_are_not_known(tmp_path: Path) -> None:
-    bare: dict[str, object] = {}
-    whole = {
-        "cached_tokens": 0,
-        "prefill_wait_time_ms": 1.5,
-        "prefill_time_ms": 2.5,
-        "ttft_ms": 4.0,
-        "total_time_ms": 9.0,
-        "worker": {"prefill_worker_id": 7, "decode_worker_id": 7},
-    }
-    split = {**whole, "worker": {"prefill_worker_id": 7, "decode_worker_id": 8}}
-    late = {**whole, "ttft_ms": 10.0}
-    lines = [
-        json.dumps(
-            {
-                "event": {
-                    "schema": "dynamo.request.trace.v1",
-                    "event_type": "request_end",
-                    "event_time_unix_ms": 1000 + at,
-                    "request": {
-                        "request_id": f"r{at}",
-                        "output_tokens": 3,
-                        "request_received_ms": 1000 + at,
-                        "replay": {"trace_block_size": 4, "input_length": 4, "input_sequence_hashes": [at]},
-                        **served,
-                    },
-                }
-            }
-        )
-        for at, served in enumerate((bare, whole, split, late))
-    ]
-    path = tmp_path / "1.jsonl.gz"
-    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    recorded = load_recorded(path)
-    assert recorded.known.tolist() == [False, True, False, False]
-    assert (recorded.wait_ms[1], recorded.prefill_ms[1], recorded.ttft_ms[1], recorded.total_ms[1]) == (1.5, 2.5, 4, 9)
-    assert recorded.worker.tolist() == [-1, 0, -1, 0]
-    assert recorded.cached_tokens.tolist() == [-1, 0, 0, 0]
 
 
 def test_calibrated_timing_is_linear_in_tokens_and_its_overhead_outside_of_the_worker() -> None:

@@ -37,25 +37,27 @@ def test_other_arrivals_or_rows_without_latencies_are_not_compared() -> None:
     assert "all zero" in verdict_on_simulation(nothing, RECORDED, as_it_was=True)
 
 
-def test_requests_without_latencies_are_left_out_of_what_was_served() -> None:
+def test_the_latencies_of_a_request_count_whichever_workers_it_ran_on() -> None:
     trace = Trace(
         block_size=64,
-        arrival_ms=np.arange(1000),
-        input_length=np.full(1000, 10, np.int32),
-        output_length=np.full(1000, 10, np.int32),
-        hash_start=np.arange(1001),
-        hashes=np.arange(1000, dtype=np.uint64),
+        arrival_ms=np.arange(4),
+        input_length=np.full(4, 10, np.int32),
+        output_length=np.array([10, 10, 1, 10], np.int32),
+        hash_start=np.arange(5),
+        hashes=np.arange(4, dtype=np.uint64),
     )
-    known = np.arange(1000) % 2 == 0
-    columns = {"wait_ms": 1.0, "prefill_ms": 2.0, "ttft_ms": 3.0, "total_ms": 21.0}
     recorded = Recorded(
-        known=known,
-        **{name: np.full(1000, value) for name, value in columns.items()},
-        cached_tokens=np.zeros(1000, np.int64),
-        worker=np.zeros(1000, np.int64),
+        known=np.zeros(4, bool),
+        wait_ms=np.ones(4),
+        prefill_ms=np.ones(4),
+        ttft_ms=np.array([3.0, np.nan, 3.0, 4.0]),
+        total_ms=np.array([21.0, 21.0, 21.0, 22.0]),
+        cached_tokens=np.zeros(4, np.int64),
+        worker=np.full(4, -1),
     )
     times = served(recorded, trace)
     assert times is not None
-    assert np.isnan(times.ttft_ms[1::2]).all()
-    assert (times.ttft_ms[0], times.itl_ms[0], times.e2e_ms[0]) == (3.0, 2.0, 21.0)
-    assert served(evolve(recorded, known=np.zeros(1000, bool)), trace) is None
+    assert np.array_equal(times.ttft_ms, [3, np.nan, 3, 4], equal_nan=True)
+    assert np.array_equal(times.itl_ms, [2, np.nan, np.nan, 2], equal_nan=True)
+    assert np.array_equal(times.e2e_ms, [21, 21, 21, 22])
+    assert served(evolve(recorded, ttft_ms=np.full(4, np.nan)), trace) is None

@@ -21,11 +21,12 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     try:
         rows = window.rows()
         if window.header.sha256 is None:
-            rows = iter(sorted(rows, key=_replay_order))
+            rows = iter(sorted(rows, key=replay_order))
         return trace_of(rows)
     except OverflowError as error:
         raise TraceError(f"a row has a time or length beyond any that can be replayed: {error}") from error
 
 
-def _replay_order(row: Row) -> tuple[int, int, str]:
+def replay_order(row: Row) -> tuple[int, int, str]:
+    """What rows are sorted by."""
     return row.received_ms, row.end_ms, row.request_id

@@ -1,19 +1,26 @@
 """What the rows of a window say of how their requests were served, as columns beside a trace."""
 
 import os
-from math import isfinite, nan
+from array import array
+from collections.abc import Iterable
+from math import nan
 
 import msgspec
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from dgdr_retune.windows import load_window
+from dgdr_retune.replay._load import replay_order
+from dgdr_retune.windows import LoadedWindow, load_window
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+LONGEST_MS = 86_400_000.0
+"""A day; what is longer was not measured."""
+
 _ABSENT = -1
+_MOST_TOKENS = 2**31 - 1
 
 
 class _Worker(msgspec.Struct):
@@ -24,7 +31,7 @@ class _Worker(msgspec.Struct):
 
 
 class _Request(msgspec.Struct):
-    cached_tokens: int = _ABSENT
+    cached_tokens: float = _ABSENT
     prefill_wait_time_ms: float = nan
     prefill_time_ms: float = nan
     ttft_ms: float = nan
@@ -51,10 +58,11 @@ class Recorded:
 
     Attributes:
         known: bool[n], whether a request has every value below, and one worker for prefill and decode.
-        wait_ms: float64[n], from arrival to the start of the prefill, transport included; NaN where it is not recorded.
+        wait_ms: float64[n], from arrival to the start of the prefill, transport included; as the other times NaN where
+            it is not recorded, negative or over a day.
         prefill_ms: float64[n], from there to the first token.
         ttft_ms: float64[n], from arrival to the first token.
-        total_ms: float64[n], from arrival to the end.
+        total_ms: float64[n], from arrival to the end; both NaN where the first token is later.
         cached_tokens: int64[n], prompt tokens that the worker had in its cache; -1 where it is not recorded.
         worker: int64[n], workers numbered from 0 in order of appearance; -1 where it is not recorded.
     """
@@ -76,7 +84,7 @@ def by_worker(recorded: Recorded, rows: Rows) -> list[Rows]:
 
 
 def load_recorded(path: str | os.PathLike[str]) -> Recorded:
-    """The latencies of a window that this project has cut, in the order of `load_trace`.
+    """The latencies of a window, in the order of `load_trace`.
 
     Raises:
         WindowCorruptError: it is not what it says.
@@ -84,24 +92,44 @@ def load_recorded(path: str | os.PathLike[str]) -> Recorded:
     """
     decoder = msgspec.json.Decoder(_Line)
     workers: dict[tuple[int, int], int] = {}
-    columns: list[tuple[float, float, float, float, int, int]] = []
-    for line in load_window(path).lines():
-        row = decoder.decode(line)
-        request = (row.event.request if row.event is not None else row.request) or _Request()
+    cells = array("d")
+    for line in _in_replay_order(load_window(path)):
+        request = _served(decoder, line)
         worker = request.worker
         ran = worker.prefill_worker_id, worker.prefill_dp_rank
         alone = ran == (worker.decode_worker_id, worker.decode_dp_rank) and worker.prefill_worker_id != _ABSENT
         times = (request.prefill_wait_time_ms, request.prefill_time_ms, request.ttft_ms, request.total_time_ms)
         number = workers.setdefault(ran, len(workers)) if alone else _ABSENT
-        columns.append((*times, request.cached_tokens, number))
-    table = np.array(columns, dtype=np.float64).reshape(-1, 6)
-    finite = np.array([all(isfinite(each) and each >= 0 for each in row) for row in columns], dtype=bool)
+        cells.extend((*times, request.cached_tokens, number))
+    table = np.frombuffer(cells, np.float64).reshape(-1, 6)
+    times_ms = table[:, :4]
+    times_ms[~((times_ms >= 0) & (times_ms <= LONGEST_MS))] = nan
+    times_ms[times_ms[:, 2] > times_ms[:, 3], 2:] = nan
+    cached_tokens = table[:, 4]
+    cached_tokens[cached_tokens > _MOST_TOKENS] = _ABSENT
     return Recorded(
-        known=finite & (table[:, 3] >= table[:, 2]),
-        wait_ms=table[:, 0],
-        prefill_ms=table[:, 1],
-        ttft_ms=table[:, 2],
-        total_ms=table[:, 3],
-        cached_tokens=table[:, 4].astype(np.int64),
+        known=np.isfinite(times_ms).all(axis=1) & (cached_tokens >= 0) & (table[:, 5] >= 0),
+        wait_ms=times_ms[:, 0],
+        prefill_ms=times_ms[:, 1],
+        ttft_ms=times_ms[:, 2],
+        total_ms=times_ms[:, 3],
+        cached_tokens=cached_tokens.astype(np.int64),
         worker=table[:, 5].astype(np.int64),
     )
+
+
+def _in_replay_order(window: LoadedWindow) -> Iterable[bytes]:
+    """As `load_trace`: a window that this project did not cut may have its rows in any order."""
+    if window.header.sha256 is not None:
+        return window.lines()
+    placed = sorted(zip(map(replay_order, window.rows()), window.lines(), strict=True))
+    return (line for _, line in placed)
+
+
+def _served(decoder: msgspec.json.Decoder[_Line], line: bytes) -> _Request:
+    """What a row says of how its request was served; nothing if a key stands there twice, or where none belongs."""
+    try:
+        row = decoder.decode(line)
+    except msgspec.DecodeError:
+        return _Request()
+    return (row.event.request if row.event is not None else row.request) or _Request()

@@ -11,11 +11,10 @@ _CALIBRATE = "fit the timing with `dgdr-retune calibrate`"
 
 
 def served(recorded: Recorded, trace: Trace) -> RequestTimes | None:
-    """The recorded latencies as a replay gives them; None where the rows have none."""
-    if not recorded.known.any():
+    """The recorded latencies as a replay gives them, on one worker or two; None where the rows have none."""
+    total, ttft = recorded.total_ms, recorded.ttft_ms
+    if not np.isfinite(total - ttft).any():
         return None
-    total = np.where(recorded.known, recorded.total_ms, np.nan)
-    ttft = np.where(recorded.known, recorded.ttft_ms, np.nan)
     gaps = np.where(trace.output_length > 1, trace.output_length - 1, np.nan)
     return RequestTimes(ttft_ms=ttft, itl_ms=(total - ttft) / gaps, e2e_ms=total)
 
