@@ -1,7 +1,10 @@
 """The improvement over blocks of the window's time."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from attrs import evolve
 
 from dgdr_retune.replay import RequestTimes, RouterParameters, Sla, Trace
 from dgdr_retune.sweep import Objective, Rules, TrafficInterval, traffic_interval
@@ -127,3 +130,30 @@ def test_a_request_that_one_of_the_two_never_served_counts_for_neither() -> None
     interval = judged(baseline, candidate).interval
     assert interval is not None
     assert interval.lower == pytest.approx(50)
+
+
+@pytest.mark.parametrize("objective", [Objective.TTFT, Objective.GOODPUT, Objective.THROUGHPUT_PER_USER])
+@pytest.mark.parametrize("latency", [0.0, 10.0, np.nan])
+@pytest.mark.parametrize("output_length", [1, 11])
+def test_traffic_of_one_moment_or_one_request_proves_nothing(
+    objective: Objective, latency: float, output_length: int
+) -> None:
+    given = {"objective": objective, "sla": Sla(ttft_ms=5), "rules": Rules()}
+    burst = window(100, output_length=output_length)
+    for trace in (evolve(burst, arrival_ms=np.full(100, 7)), window(1, output_length=output_length)):
+        baseline, candidate = (latencies(np.full(len(trace), value)) for value in (latency, latency / 2))
+        traffic = traffic_interval(trace, ROUTER, [candidate], [baseline], **given)
+        assert traffic is not None
+        assert traffic.interval is None
+
+
+def test_eight_replications_of_a_large_window_are_judged_in_the_room_of_one() -> None:
+    trace = window(100_000)
+    times = [latencies(np.full(100_000, 10.0))] * 8
+    tracemalloc.start()
+    try:
+        traffic_interval(trace, ROUTER, times, times, objective=Objective.TTFT, sla=None, rules=Rules())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 * len(trace)

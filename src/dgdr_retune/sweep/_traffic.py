@@ -73,8 +73,10 @@ def traffic_interval(
         return None
     if not times or not baseline or not len(trace):
         return TrafficInterval(router, None, 0, 0.0)
-    pairs = list(zip(baseline, times, strict=False))
-    parts = np.mean([[_parts(objective, each, trace, sla) for each in pair] for pair in pairs], axis=0)
+    parts = np.zeros((2, len(trace)))
+    for pair in zip(baseline, times, strict=False):
+        for which, replayed in enumerate(pair):
+            parts[which] += _parts(objective, replayed, trace, sla)
     parts[:, ~np.isfinite(parts).all(axis=0)] = 0.0
     first, last = int(trace.arrival_ms.min()), int(trace.arrival_ms.max())
     block = (trace.arrival_ms - first) * MOST_BLOCKS // (last - first + 1)
@@ -107,7 +109,7 @@ def _parts(objective: Objective, times: RequestTimes, trace: Trace, sla: Sla | N
         case Objective.E2E_LATENCY:
             return times.e2e_ms
         case Objective.THROUGHPUT_PER_USER:
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 return np.maximum(trace.output_length - 1, 0) / times.itl_ms
     good = np.isfinite(times.e2e_ms)
     for value, bound in zip(
