@@ -204,6 +204,14 @@ def test_invalid_is_told_and_for_a_create_what_was_refused(action: Action) -> No
         assert outcome.refusal is None
 
 
+@pytest.mark.parametrize("name", ["create run", "create job"])
+def test_a_body_with_a_field_that_the_server_does_not_know_is_invalid(name: str) -> None:
+    outcome = performed(ACTIONS[name], Server(400, "BadRequest"))
+    assert outcome.became is Became.INVALID
+    assert outcome.refusal is not None
+    assert (outcome.refusal.body, outcome.refusal.message) == (BODY, "because")
+
+
 @pytest.mark.parametrize("action", WRITES)
 @pytest.mark.parametrize(
     "server",

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
+from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 
 import structlog
@@ -116,16 +117,13 @@ class Performer:
         """
         try:
             await self._call(action)
-        except (NotFoundError, AlreadyExistsError, ConflictError, InvalidError, MaybeAppliedError) as error:
+        except (RefusedError, MaybeAppliedError) as error:
             outcome = _outcome(action, error)
+            if outcome is None:
+                raise
             if outcome is not DONE:
                 _log.info("action_not_done", **_named(action), outcome=outcome.became.value, error=str(error))
                 return outcome
-        except RefusedError as error:
-            if error.status < 500:  # noqa: PLR2004 - from here on the server says what it failed at, not what it did
-                raise
-            _log.info("action_not_done", **_named(action), outcome=Became.UNKNOWN.value, error=str(error))
-            return Outcome(Became.UNKNOWN)
         if not isinstance(action, EmitEvent):
             _log.info("action_done", **_named(action))
         return DONE
@@ -183,19 +181,31 @@ class Performer:
         cache.wrote(await self._api.patch(resource, of.namespace, of.name, fenced, subresource=subresource))
 
 
-def _outcome(action: Action, error: RefusedError | MaybeAppliedError) -> Outcome:
+def _outcome(action: Action, error: RefusedError | MaybeAppliedError) -> Outcome | None:
+    """What became of an action, None where the answer says nothing about its object."""
     match error, action:
         case AlreadyExistsError(), CreateServiceAccount() | CreateRoleBinding():
             return DONE
-        case NotFoundError(), _:
-            return Outcome(Became.GONE)
-        case InvalidError(), CreateRun() | CreateJob():
+        case ((InvalidError() | RefusedError(status=HTTPStatus.BAD_REQUEST)), CreateRun() | CreateJob()):
+            # 400: a field that the server does not know, for its definitions may be those of another release
             return Outcome(Became.INVALID, Refusal(action.body, str(error)))
-        case InvalidError(), _:
-            return Outcome(Became.INVALID)
-        case MaybeAppliedError(), _:
-            return Outcome(Became.UNKNOWN)
-    return Outcome(Became.CONFLICT)
+    became = _became(error)
+    return None if became is None else Outcome(became)
+
+
+def _became(error: RefusedError | MaybeAppliedError) -> Became | None:
+    match error:
+        case NotFoundError():
+            return Became.GONE
+        case AlreadyExistsError() | ConflictError():
+            return Became.CONFLICT
+        case InvalidError():
+            return Became.INVALID
+        case MaybeAppliedError():
+            return Became.UNKNOWN
+        case RefusedError(status=status) if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return Became.UNKNOWN  # it says what it failed at, not what it did
+    return None
 
 
 def _request_status(action: PatchRequestStatus) -> dict[str, Json]:
