@@ -59,11 +59,16 @@ def transfer_of(state: Any, row: int, field: int) -> int:
     return int(state.transfers[row * s.TRANSFER_SIZE + field]) if state.transfers else -1
 
 
-def in_steps(state: Any, first: int) -> list[int]:
+def in_steps(state: Any) -> list[int]:
+    """Rows with a step to take, now or after a worker's pass."""
+    size = state.shape.worker_size
+    deferred = [state.workers[worker * size + s.DEFERRED_FIRST] for worker in range(state.shape.workers)]
     rows = []
-    while first >= 0:
-        rows.append(first)
-        first = transfer_of(state, first, s.NEXT_STEP)
+    for first in (state.scratch[s.STEP_FIRST], *deferred):
+        row = first
+        while row >= 0:
+            rows.append(row)
+            row = transfer_of(state, row, s.NEXT_STEP)
     return rows
 
 
@@ -95,9 +100,7 @@ def check_requests(state: Any) -> None:
         for slot in slots:
             check_tokens(state, at, slot)
     assert set(places.values()) <= {1}
-    steps = in_steps(state, state.scratch[s.STEP_FIRST])
-    for worker in range(state.shape.workers):
-        steps += in_steps(state, state.workers[worker * state.shape.worker_size + s.DEFERRED_FIRST])
+    steps = in_steps(state)
     assert len(set(steps)) == len(steps)
     held = held_rows(state)
     assert len(held) == state.scratch[s.HELD_SLOTS]
@@ -222,9 +225,8 @@ def check_entries(state: Any) -> None:
 def check_router(state: Any) -> None:
     """The router's accounts are the sums over the requests that are on its books."""
     shape = state.shape
-    leaving = set(held_rows(state)) | {
-        row for row in in_steps(state, state.scratch[s.STEP_FIRST]) if transfer_of(state, row, s.STEP) != s.SUBMIT
-    }
+    steps = [row for row in in_steps(state) if transfer_of(state, row, s.STEP) != s.SUBMIT]
+    leaving = {*held_rows(state), *steps}
     for worker in range(shape.arrival_workers):
         at = worker * shape.worker_size
         rows = {
