@@ -251,7 +251,7 @@ def test_a_run_waits_without_a_job_until_its_request_names_it() -> None:
     world = ready()
     world.put("request", evolve(world.get("request", "a"), active_run="a-run-0"))
     world.catch_up()
-    assert world.decide(KEY) == Decision(look_again_s=10.0)
+    assert world.decide(KEY) == Decision(look_again_s=60.0)
 
 
 def test_a_run_that_no_request_of_ours_made_is_left_alone() -> None:
@@ -304,7 +304,7 @@ def test_a_run_waits_for_its_turn_and_its_message_stays_the_same() -> None:
     assert outcome(world) == ("False", "Pending", "Pending")
     world.drop("job", "z")
     world.catch_up()
-    assert world.decide(KEY) == Decision(look_again_s=10.0)
+    assert world.decide(KEY) == Decision(look_again_s=60.0)
     world.drop("job", "y")
     world.settle()
     assert world.get("job", RUN) is not None
