@@ -26,7 +26,7 @@ from dgdr_retune.controllers._actions import (
     PatchRunStatus,
 )
 from dgdr_retune.controllers._caches import Caches
-from dgdr_retune.controllers._observation import Failure, Ref, RunStatus
+from dgdr_retune.controllers._observation import Failure, Ref, Refusal, RunStatus
 from dgdr_retune.kube import Answer, Api, Cache, Call, ForbiddenError, MaybeAppliedError, NotSentError, Stream
 from dgdr_retune.testing import VirtualLoop
 
@@ -226,8 +226,15 @@ def test_nobody_knows_what_became_of_a_write_whose_answer_says_nothing(action: A
 def test_what_says_nothing_about_the_object_is_left_to_the_queue(action: Action) -> None:
     with pytest.raises(NotSentError):
         performed(action, Server(error=NotSentError("no route")))
+    if isinstance(action, CreateJob):
+        return
     with pytest.raises(ForbiddenError):
         performed(action, Server(403, "Forbidden"))
+
+
+def test_a_job_that_is_forbidden_is_told_with_the_cause() -> None:
+    outcome = performed(ACTIONS["create job"], Server(403, "Forbidden"))
+    assert (outcome.became, outcome.refusal) == (Became.FORBIDDEN, Refusal(BODY, "because", for_now=True))
 
 
 def stored(uid: str, version: str) -> dict[str, Any]:

@@ -236,6 +236,39 @@ def test_a_job_that_is_refused_as_invalid_fails_its_run_once() -> None:
     in_cluster(scenario)
 
 
+def test_a_job_that_a_quota_forbids_is_told_and_asked_for_again() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        refused: list[str] = []
+
+        async def instead(call: Call) -> Answer | None:
+            if not (call.method == "POST" and call.path.endswith("/jobs")):
+                return None
+            refused.append(call.path)
+            said = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "exceeded quota: few-jobs"}
+            return Answer(403, {}, json.dumps(said).encode())
+
+        def message() -> str:
+            (completed,) = cluster.get(RUNS, "q-run-1")["status"]["conditions"]
+            assert (completed["status"], completed["reason"]) == ("False", "Pending")
+            return str(completed["message"])
+
+        cluster.transport.instead = instead
+        cluster.claim()
+        async with cluster.running():
+            cluster.request()
+            await asyncio.sleep(60)
+            assert "few-jobs" in message()
+            before = len(cluster.transport.writes())
+            await asyncio.sleep(600)
+            assert "few-jobs" in message()
+            assert 8 < len(refused) < 16
+            assert set(cluster.transport.writes()[before:]) == {"create jobs"}
+            cluster.transport.instead = None
+            await cluster.until(lambda: running(cluster), most_s=90)
+
+    in_cluster(scenario, script=LONG)
+
+
 @pytest.mark.parametrize(("status", "reason"), [(422, "Invalid"), (409, "Conflict")])
 def test_a_write_that_is_refused_again_and_again_is_tried_ever_more_rarely(status: int, reason: str) -> None:
     async def scenario(cluster: Cluster) -> None:

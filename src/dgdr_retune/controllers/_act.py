@@ -37,6 +37,7 @@ from dgdr_retune.kube import (
     Api,
     Cache,
     ConflictError,
+    ForbiddenError,
     InvalidError,
     MaybeAppliedError,
     NotFoundError,
@@ -69,6 +70,8 @@ class Became(Enum):
     """Its object is no longer as it was decided on, or a name is taken."""
     INVALID = "invalid"
     """The server will never take it as it is."""
+    FORBIDDEN = "forbidden"
+    """The server does not take it for now."""
     UNKNOWN = "unknown"
     """The reply was lost: read before anything else."""
 
@@ -78,8 +81,8 @@ class Outcome:
     """What became of an action.
 
     Attributes:
-        became: which of the five.
-        refusal: of the create of a Run or Job that is INVALID.
+        became: which of the six.
+        refusal: of the create of a Run or Job that is INVALID, or of a Job that is FORBIDDEN.
     """
 
     became: Became
@@ -189,6 +192,8 @@ def _outcome(action: Action, error: RefusedError | MaybeAppliedError) -> Outcome
         case ((InvalidError() | RefusedError(status=HTTPStatus.BAD_REQUEST)), CreateRun() | CreateJob()):
             # 400: a field that the server does not know, for its definitions may be those of another release
             return Outcome(Became.INVALID, Refusal(action.body, str(error)))
+        case ForbiddenError(), CreateJob():
+            return Outcome(Became.FORBIDDEN, Refusal(action.body, str(error), for_now=True))
     became = _became(error)
     return None if became is None else Outcome(became)
 

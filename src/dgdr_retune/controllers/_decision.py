@@ -14,8 +14,8 @@ class Decision:
 
     Attributes:
         actions: to be performed in order, up to the first that is not done. Then the object is looked at again at once,
-            or after a backoff if one was not done; with `refused` set after an Invalid answer to the create of a Run or
-            Job.
+            or after a backoff if one was not done; with `refused` set after a create of a Run or Job that the server
+            refused.
         reads: to be read from the server, in the order of `Read`; what is `fresh` already stays as it is. The decision
             is then made again on that observation, in the same pass.
         look_again_s: with neither: in how many seconds at the latest, None for not before something changes.

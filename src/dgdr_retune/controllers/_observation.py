@@ -273,15 +273,18 @@ class Access:
 
 @frozen
 class Refusal:
-    """The server answered Invalid to a create: the same again would have the same answer.
+    """The server refused to create something.
 
     Attributes:
         body: what was sent.
         message: what the server said.
+        for_now: Forbidden, by a quota, a webhook or a right that is missing, which may change; otherwise the same again
+            would have the same answer.
     """
 
     body: Mapping[str, Json] = field(repr=False)
     message: str
+    for_now: bool = False
 
 
 @frozen(kw_only=True)

@@ -29,7 +29,8 @@ Json = Any
 _NAME_TAKEN_S: Final = 30.0
 """How often a Job name that somebody else has taken is looked at."""
 _UNHEARD_S: Final = 60.0
-"""How often a Run is looked at whose turn or Request a change is to tell of, should that be missed."""
+"""How often a Run is looked at whose turn or Request a change is to tell of, should that be missed; and how often a
+server is asked again that does not take a Job."""
 
 _DURABLE: Final = frozenset(
     {
@@ -168,6 +169,9 @@ def _start(case: RunCase) -> Decision | None:
         return case.stop(Failure(RunReason.SEARCH_FAILED, f"there is no Job for this Run: {error}"))
     refused = case.seen.refused
     if refused is not None and refused.body == create.body:
+        if refused.for_now:
+            message = f"the API server does not take the Job now, it is asked again: {refused.message}"
+            return case.wait(RunReason.PENDING, message, _UNHEARD_S)
         message = f"the Job was refused, change the specification or the operator's settings: {refused.message}"
         return case.stop(Failure(RunReason.SEARCH_FAILED, message))
     return _create(case, lowered, create)
@@ -181,7 +185,9 @@ def _create(case: RunCase, lowered: Lowered, create: CreateJob) -> Decision:
     request, access, claim, namespace = case.seen.request, case.seen.access, case.seen.claim, case.run.ref.namespace
     if request is None or request.deleting or request.active_run != case.run.ref.name:
         return Decision(look_again_s=_UNHEARD_S)
-    actions: list[Action] = list(case.tell(RunReason.PENDING, "the Job is being created", recorded=lowered.document))
+    actions: list[Action] = []
+    if case.run.status.input is None or not case.says(RunReason.PENDING):  # else it may say why there is none yet
+        actions += case.tell(RunReason.PENDING, "the Job is being created", recorded=lowered.document)
     if access is None or not access.account:
         actions.append(CreateServiceAccount(publisher_account(namespace, case.configuration)))
     if access is None or not access.binding:

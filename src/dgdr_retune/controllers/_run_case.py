@@ -63,6 +63,11 @@ class RunCase:
         """Whether these are as the server had them in this pass."""
         return self.seen.fresh.issuperset(reads)
 
+    def says(self, reason: RunReason) -> bool:
+        """Whether its condition has this reason."""
+        completed = self.run.status.completed
+        return completed is not None and completed.reason == reason
+
     def tell(
         self, reason: RunReason, message: str, *, end: End | None = None, recorded: dict[str, Json] | None = None
     ) -> tuple[Action, ...]:
