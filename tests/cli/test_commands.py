@@ -85,6 +85,15 @@ def test_calibrate_says_why_there_is_no_fit(config: Path) -> None:
     assert not (config.parent / "result").exists()
 
 
+def test_an_output_that_cannot_be_written_is_an_error_of_usage(config: Path) -> None:
+    (config.parent / "file").write_text("")
+    change(config, "recording", windows=str(config.parent / "file" / "below"))
+    for command in ("calibrate", "cut"):
+        result = call(command, config)
+        assert result.exit_code == 2
+        assert "give another `recording.windows` directory" in result.stderr
+
+
 def test_retune_goes_from_segments_to_a_decision_a_record_and_a_report(config: Path) -> None:
     result = call("retune", config)
     assert result.exit_code == 0, result.output

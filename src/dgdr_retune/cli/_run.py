@@ -28,13 +28,13 @@ class Exit(IntEnum):
 
 @contextmanager
 def errors_in_words(code: Exit) -> Iterator[None]:
-    """Print an error of this package, line by line, and end the command with `code`."""
+    """Print an error of this package, line by line, and end the command with `code`; a planner's is one of usage."""
     try:
         yield
     except (PlannerError, ReplayError, SweepError, WindowError) as error:
         for line in str(error).splitlines():
             errors.print(text(f"error: {line}", "red"))
-        raise typer.Exit(code) from error
+        raise typer.Exit(Exit.USAGE if isinstance(error, PlannerError) else code) from error
 
 
 class _Stopped(KeyboardInterrupt):
