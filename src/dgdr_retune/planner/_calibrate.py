@@ -6,7 +6,15 @@ from attrs import asdict, frozen
 from dgdr_retune.planner._configuration import Configuration
 from dgdr_retune.planner._one_shot import choose_window, cut_window
 from dgdr_retune.planner._results import write_files
-from dgdr_retune.replay import Calibration, CalibrationError, EngineSection, calibrate, load_recorded, load_trace
+from dgdr_retune.replay import (
+    Calibration,
+    CalibrationError,
+    EngineSection,
+    calibrate,
+    check_block_size,
+    load_recorded,
+    load_trace,
+)
 from dgdr_retune.report import calibration_page, fit_in_words, render, utc
 from dgdr_retune.windows import Window
 
@@ -30,18 +38,27 @@ async def calibrate_engine(configuration: Configuration, *, now_ms: int) -> Cali
         now_ms: unix milliseconds; decides which window is the last.
 
     Raises:
-        CalibrationError: there is no window with requests, or none that a fit can be made from.
+        CalibrationError: there is no window with requests, or none that a fit can be made from; or the deployment is
+            disaggregated.
+        TraceError: the window's blocks are of another size than the engine section's.
         WindowError: why there is no window.
         OutputError: the files could not be written.
     """
+    if configuration.deployment.engine.mode != "aggregated":
+        raise CalibrationError(
+            "not_aggregated",
+            "deployment.engine.mode: only aggregated workers are calibrated; keep explicit timing",
+        )
     window = choose_window(configuration, now_ms=now_ms)
     cut = await cut_window(configuration, window) if window is not None else None
     if window is None or cut is None or cut.path is None:
         raise CalibrationError("no_traffic", "no request arrived and ended in the window: wait, or choose another")
-    calibration = calibrate(load_trace(cut.path), load_recorded(cut.path))
+    trace = load_trace(cut.path)
+    check_block_size(trace, configuration.scenario())
+    calibration = calibrate(trace, load_recorded(cut.path))
     text = _section(configuration.deployment.engine, window, calibration)
     page = render(calibration_page(configuration.name, window, calibration))
-    write_files(configuration.output, {PAGE: page.encode(), ENGINE: text.encode()})
+    write_files(configuration.output, {PAGE: page.encode(), ENGINE: text.encode()}, outdated=(ENGINE,))
     return CalibratedEngine(window, calibration, text)
 
 

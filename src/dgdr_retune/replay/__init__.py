@@ -1,6 +1,6 @@
 """A window as columns, and the engines that replay it."""
 
-from dgdr_retune.replay._built_in import BuiltInEngine
+from dgdr_retune.replay._built_in import BuiltInEngine, check_block_size
 from dgdr_retune.replay._calibration import Calibration, calibrate
 from dgdr_retune.replay._dynamo import DynamoEngine
 from dgdr_retune.replay._engine import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Sla
@@ -54,6 +54,7 @@ __all__ = [
     "WorkerSpecification",
     "attach",
     "calibrate",
+    "check_block_size",
     "load_recorded",
     "load_trace",
     "share",
