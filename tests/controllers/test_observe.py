@@ -364,6 +364,7 @@ def test_a_run_that_is_not_done_is_kept_whole() -> None:
         ("{}", None),
         ('{"reason": ["TraceSourceDeleted"], "message": "m"}', None),
         ('{"reason": "Unheard", "message": "m"}', None),
+        (r'{"reason": "TraceSourceDeleted", "message": "\ud800"}', None),
         ("[" * 100_000, None),
     ],
 )

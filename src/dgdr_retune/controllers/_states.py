@@ -192,6 +192,8 @@ def _failure(text: str) -> Failure | None:
     """What the marker says; one that is none of ours says nothing."""
     try:
         said = json.loads(text)
-        return Failure(_RUN_REASONS[said["reason"]], str(said["message"]))
+        message = str(said["message"])
+        message.encode()  # half a surrogate pair, which JSON can spell, is in no condition
+        return Failure(_RUN_REASONS[said["reason"]], message)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
