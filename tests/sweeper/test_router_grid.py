@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from sweeper_cases import document
 
-from dgdr_retune.lowering import lower
+from dgdr_retune.lowering import lower, merge_patch
 from dgdr_retune.replay import PolynomialTiming, RouterParameters, Sla
 from dgdr_retune.sweep import Objective
 from dgdr_retune.sweeper._candidates import points
 from dgdr_retune.sweeper._errors import InputError
-from dgdr_retune.sweeper._input import output_section
+from dgdr_retune.sweeper._input import OutputSection, output_section
 from dgdr_retune.sweeper._router_grid import RouterGrid, router_grid
 
 GOLDEN = Path(__file__).parents[1] / "data" / "trace_request_lowering.golden.json"
@@ -68,7 +69,6 @@ def test_a_domain_of_one_choice_is_a_value() -> None:
         ({"traffic": {"load": {"speedup": 0}}}, "traffic.load.speedup"),
         ({"traffic": {"load": {"speedup": True}}}, "traffic.load.speedup"),
         ({"traffic": {"stop": {"max_virtual_time_seconds": 9}}}, "traffic.stop"),
-        ({"engine": {"mode": "disaggregated"}}, "engine.mode"),
         ({"engine": {"mode": {"choices": ["aggregated", "disaggregated"]}}}, "engine.mode"),
         ({"engine": {"backend": "sglang"}}, "engine.backend"),
         ({"evaluation": {"sla": {"e2e_ms": 1, "ttft_ms": 1}}}, "evaluation.sla"),
@@ -101,6 +101,31 @@ def test_any_other_input_is_no_grid_and_the_path_says_why(changes: dict[str, Any
     found = router_grid(document(**changes))
     assert isinstance(found, str)
     assert f"; {path}: " in f"; {found}"
+
+
+def disaggregated() -> dict[str, Any]:
+    worker, other = (document()["engine"]["workers"]["aggregated"] for _ in range(2))
+    prefill = merge_patch(worker, {"scheduler": {"max_sequences": 4}})
+    prefill["parallelism"]["preset"][0] |= {"replicas": 2, "tensor": 2}
+    decode = merge_patch(other, {"kv_cache": {"capacity": {"blocks": 900}}})
+    return {"mode": "disaggregated", "workers": {"aggregated": None, "prefill": prefill, "decode": decode}}
+
+
+def test_pools_of_prefill_and_decode_workers_are_replayed_and_rendered() -> None:
+    found = grid(engine=disaggregated())
+    specification = found.scenario().specification
+    assert specification.aggregated is None
+    assert specification.prefill is not None
+    assert specification.decode is not None
+    assert (specification.prefill.replicas, specification.decode.blocks) == (2, 900)
+    first = points(found, OutputSection.model_validate(document()["dgdr_run"]))[0]
+    assert first.used_gpus == 8
+    shown = {name: first.parameters[name] for name in ("deployment_mode", "prefill_tp", "prefill_max_num_seqs")}
+    assert shown == {"deployment_mode": "disagg", "prefill_tp": 2, "prefill_max_num_seqs": 4}
+    assert (first.parameters["decode_replicas"], first.parameters["decode_num_gpu_blocks"]) == (4, 900)
+    assert "tp" not in first.parameters
+    components = yaml.safe_load(first.manifest)["spec"]["components"]
+    assert [(each["type"], each["replicas"]) for each in components] == [("frontend", 1), ("prefill", 2), ("decode", 4)]
 
 
 def test_the_scenario_is_what_the_input_says() -> None:

@@ -4,7 +4,7 @@ from dgdr_retune.replay._built_in import BuiltInEngine, check_block_size
 from dgdr_retune.replay._calibration import Calibration, calibrate
 from dgdr_retune.replay._dynamo import DynamoEngine
 from dgdr_retune.replay._engine import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Sla
-from dgdr_retune.replay._engine_section import EngineSection
+from dgdr_retune.replay._engine_section import EngineSection, WorkerSection
 from dgdr_retune.replay._errors import (
     CalibrationError,
     EngineFailedError,
@@ -51,6 +51,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "TraceHandle",
+    "WorkerSection",
     "WorkerSpecification",
     "attach",
     "calibrate",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from dgdr_retune.api import candidate_id, canonical, canonical_json
-from dgdr_retune.replay import EngineSection, Metrics, RouterParameters
+from dgdr_retune.replay import EngineSection, Metrics, RouterParameters, WorkerSection
 from dgdr_retune.sweep import Objective
 from dgdr_retune.sweeper._input import Json, OutputSection
 from dgdr_retune.sweeper._render import render
@@ -123,12 +123,9 @@ def _means(replications: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _parameters(grid: RouterGrid, engine: EngineSection, router: RouterParameters) -> dict[str, Any]:
-    worker = engine.pools["aggregated"]
-    layout = worker.parallelism.preset[0]
     constraints = grid.optimization.constraints
-    gpus = layout.tensor * layout.pipeline * layout.attention_data
     found = {
-        "deployment_mode": "agg",
+        "deployment_mode": "agg" if engine.mode == "aggregated" else "disagg",
         "backend": engine.backend,
         "backend_version": engine.backend_version,
         "model_name": engine.model,
@@ -136,21 +133,12 @@ def _parameters(grid: RouterGrid, engine: EngineSection, router: RouterParameter
         "gpu_budget": constraints.max_candidate_gpus,
         "min_gpu_budget": constraints.min_candidate_gpus,
         "context_length": engine.context_length,
-        "tp": layout.tensor,
-        "pp": layout.pipeline,
-        "attention_dp": layout.attention_data,
-        "moe_tp": layout.moe_tensor,
-        "moe_ep": layout.moe_expert,
-        "strategy": _strategy(layout.tensor, layout.attention_data, layout.moe_tensor, layout.moe_expert),
-        "replicas": layout.replicas,
-        "used_gpus": layout.replicas * gpus,
-        "agg_max_num_batched_tokens": worker.scheduler.max_batched_tokens,
-        "agg_max_num_seqs": worker.scheduler.max_sequences,
-        "agg_block_size": worker.kv_cache.block_size,
-        "agg_enable_prefix_caching": worker.kv_cache.prefix_caching,
-        "agg_num_gpu_blocks": worker.kv_cache.capacity.blocks,
-        "agg_timing_model": worker.timing.model_dump(exclude_none=True),
+        "used_gpus": sum(_gpus(worker) for worker in engine.pools.values()),
     }
+    for role, worker in engine.pools.items():
+        found |= _pool(
+            "" if role == "aggregated" else f"{role}_", "agg_" if role == "aggregated" else f"{role}_", worker
+        )
     adapter = {
         "policy": grid.router.policy,
         "prefill_load_model": {"type": grid.router.prefill_load_model.type},
@@ -161,6 +149,36 @@ def _parameters(grid: RouterGrid, engine: EngineSection, router: RouterParameter
     return {
         **{name: value for name, value in found.items() if value is not None},
         "adapters": {"dynamo.router": adapter},
+    }
+
+
+def _gpus(worker: WorkerSection) -> int:
+    layout = worker.parallelism.preset[0]
+    return layout.replicas * layout.tensor * layout.pipeline * layout.attention_data
+
+
+def _pool(layout_prefix: str, prefix: str, worker: WorkerSection) -> dict[str, Any]:
+    """One pool of workers; AISimulate gives an aggregated one's layout no prefix."""
+    layout = worker.parallelism.preset[0]
+    layout_parameters = {
+        "tp": layout.tensor,
+        "pp": layout.pipeline,
+        "attention_dp": layout.attention_data,
+        "moe_tp": layout.moe_tensor,
+        "moe_ep": layout.moe_expert,
+        "strategy": _strategy(layout.tensor, layout.attention_data, layout.moe_tensor, layout.moe_expert),
+        "replicas": layout.replicas,
+    }
+    parameters = {
+        "max_num_batched_tokens": worker.scheduler.max_batched_tokens,
+        "max_num_seqs": worker.scheduler.max_sequences,
+        "block_size": worker.kv_cache.block_size,
+        "enable_prefix_caching": worker.kv_cache.prefix_caching,
+        "num_gpu_blocks": worker.kv_cache.capacity.blocks,
+        "timing_model": worker.timing.model_dump(exclude_none=True),
+    }
+    return {f"{layout_prefix}{name}": value for name, value in layout_parameters.items()} | {
+        f"{prefix}{name}": value for name, value in parameters.items()
     }
 
 

@@ -140,7 +140,7 @@ class PinnedEngine(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    mode: Literal["aggregated"]
+    mode: Literal["aggregated", "disaggregated"]
     backend: Literal["vllm"]
 
 
