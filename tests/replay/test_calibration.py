@@ -116,9 +116,23 @@ def test_workers_that_were_never_alone_are_not_fitted(window: tuple[Trace, Recor
 def test_a_fit_that_does_not_tell_requests_it_has_not_seen_is_refused(window: tuple[Trace, Recorded]) -> None:
     trace, recorded = window
     noise = np.random.default_rng(1).lognormal(0, 1.5, len(trace))
-    with pytest.raises(CalibrationError, match="the median of requests that it has not seen") as raised:
-        calibrate(trace, evolve(recorded, prefill_ms=recorded.prefill_ms * noise))
-    assert raised.value.reason == "poor_fit"
+    decode_ms = recorded.total_ms - recorded.ttft_ms
+    for what, times in (
+        ("a prefill", {"prefill_ms": recorded.prefill_ms * noise}),
+        ("decoding", {"total_ms": recorded.ttft_ms + decode_ms * noise}),
+    ):
+        with pytest.raises(CalibrationError, match=f"{what} is off by .* in the median") as raised:
+            calibrate(trace, evolve(recorded, **times))
+        assert raised.value.reason == "poor_fit"
+
+
+def test_prompts_that_are_all_alike_do_not_show_what_a_token_takes(window: tuple[Trace, Recorded]) -> None:
+    trace, recorded = window
+    alike = evolve(trace, input_length=(1000 + np.arange(len(trace)) % 50).astype(np.int32))
+    for cached in (np.zeros_like(recorded.cached_tokens), alike.input_length.astype(np.int64)):
+        with pytest.raises(CalibrationError, match="what a token takes") as raised:
+            calibrate(alike, evolve(recorded, cached_tokens=cached))
+        assert raised.value.reason == "too_uniform"
 
 
 def test_the_same_window_gives_the_same_fit(window: tuple[Trace, Recorded], fitted: Calibration) -> None:

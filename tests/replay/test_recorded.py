@@ -76,6 +76,7 @@ def test_latencies_stand_beside_their_requests_in_a_window_that_another_has_cut(
     [
         {"prefill_time_ms": 1e308},
         {"prefill_wait_time_ms": 86_400_001},
+        {"prefill_time_ms": 0.0},
         {"ttft_ms": -1.0},
         {"total_time_ms": 1e308},
         {"cached_tokens": 2**64 - 1},

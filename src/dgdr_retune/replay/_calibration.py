@@ -28,10 +28,11 @@ Rows = NDArray[np.intp]
 
 LEAST_ROWS = 500
 MOST_ERROR = 0.25
-"""Of the median relative error of a prefill's time on requests that the fit has not seen."""
+"""Of the median relative error of a time, of a prefill or of decoding, on requests that the fit has not seen."""
 
 _LEAST_FITTED = 100
 _LEAST_STEPS = 15
+_LEAST_SPREAD = 0.1
 _SHARING = (2.0, 4.0, 8.0, 16.0, np.inf)
 _LOWER_QUARTILE, _MEDIAN = 0.25, 0.5
 _ITERATIONS = 100
@@ -75,7 +76,7 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
         recorded: how they were served, in the same order.
 
     Raises:
-        CalibrationError: too few requests have latencies, or the fit does not tell those it has not seen.
+        CalibrationError: requests are too few, too busy or too alike, or the fit does not tell those it has not seen.
     """
     rows = np.flatnonzero(recorded.known)
     if len(rows) < LEAST_ROWS:
@@ -93,14 +94,22 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
             f"{len(lonely)} requests were alone on their worker and {len(steady)} hardly shared it, at least "
             f"{_LEAST_FITTED} of each are needed: take a window with less traffic",
         )
+    shortest, longest = np.quantile(shared.new_tokens[lonely], (0.05, 0.95))
+    if longest - shortest <= _LEAST_SPREAD * longest:
+        raise CalibrationError(
+            "too_uniform",
+            f"nearly all prompts have {shortest:.0f} to {longest:.0f} tokens that were not cached, which does not show "
+            "what a token takes: take a window with other prompts, or keep explicit timing",
+        )
     prefill_error = _held_out(_prefill_terms(shared)[lonely], shared.prefill_ms[lonely], _LOWER_QUARTILE)
     decode_error = _held_out(_decode_terms(shared)[steady], shared.decode_ms[steady], _MEDIAN)
-    if prefill_error > MOST_ERROR:
-        raise CalibrationError(
-            "poor_fit",
-            f"the fitted time of a prefill is off by {prefill_error:.0%} in the median of requests that it has not "
-            f"seen, more than {MOST_ERROR:.0%}: these workers do not behave as the model does; keep explicit timing",
-        )
+    for what, error in (("a prefill", prefill_error), ("decoding", decode_error)):
+        if error > MOST_ERROR:
+            raise CalibrationError(
+                "poor_fit",
+                f"the fitted time of {what} is off by {error:.0%} in the median of requests that it has not seen, more "
+                f"than {MOST_ERROR:.0%}: these workers do not behave as the model does; keep explicit timing",
+            )
     seen_ms, per_token = _line(_prefill_terms(shared)[lonely], shared.prefill_ms[lonely], _LOWER_QUARTILE)
     step_ms, step_per_token, pass_ms, _ = _line(_decode_terms(shared)[steady], shared.decode_ms[steady], _MEDIAN)
     per_token = max(per_token, 0.0)
