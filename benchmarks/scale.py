@@ -8,6 +8,7 @@ candidates and processes share, for each row; and what the process holds at its 
 """
 
 import argparse
+import importlib.util
 import json
 import platform
 import resource
@@ -44,6 +45,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    if importlib.util.find_spec("numba") is None:
+        raise SystemExit("the compiled simulator is measured: install the extra `fast`")
     with tempfile.TemporaryDirectory() as scratch:
         trace, _ = recorded_window(Path(scratch))
     scenario, engine = Scenario(EngineSpecification("vllm", "aggregated", WORKERS), speedup=SPEEDUP), BuiltInEngine()
