@@ -73,6 +73,10 @@ result() { # the candidates, the best first, and the first one as it would be de
   local run ranked
   run=$("$kubectl" get "${example[@]}" dgdr/chat -o 'jsonpath={.status.recentRunRefs[0].name}')
   read -r -a ranked <<<"$("$kubectl" get "${example[@]}" "dgdrrun/$run" -o 'jsonpath={.status.candidateRefs[*].name}')"
+  if [ ${#ranked[@]} -eq 0 ]; then
+    echo "run $run has no candidates; '$kubectl describe ${example[*]} dgdrrun/$run' says why" >&2
+    exit 1
+  fi
   local knobs='.spec.parameters.adapters.dynamo\.router' metrics=.status.metrics
   show "$kubectl" get "${example[@]}" dgdc "${ranked[@]}" -o "custom-columns=NAME:.metadata.name,\
 CREDIT:$knobs.overlap_score_credit,SCALE:$knobs.prefill_load_scale,TEMPERATURE:$knobs.temperature,\
