@@ -67,6 +67,20 @@ def test_the_interval_holds_the_improvement_of_other_traffic_as_often_as_it_says
     assert 400 * 0.92 <= held <= 400 * 0.98
 
 
+@pytest.mark.parametrize(("lasts", "least"), [(1 / 32, 0.87), (1 / 16, 0.8), (1 / 8, 0.7)])
+def test_the_interval_holds_less_often_the_longer_what_one_request_meets_is_felt(lasts: float, least: float) -> None:
+    rng = np.random.default_rng(11)
+    requests = 800
+    decay = np.exp(-np.arange(4 * requests) / (lasts * requests))
+    decay /= np.sqrt((decay**2).sum())
+    held = 0
+    for _ in range(400):
+        felt = np.convolve(rng.normal(size=5 * requests), decay, "valid")[:requests]
+        interval = judged(100 + 20 * rng.normal(size=requests), 90 + 20 * felt).interval
+        held += interval is None or interval.lower <= 10 <= interval.upper
+    assert 400 * least <= held <= 400 * 0.96
+
+
 def test_blocks_are_merged_while_a_queue_lasts_from_one_to_the_next() -> None:
     rng = np.random.default_rng(7)
     baseline = rng.gamma(20, 5, 3200)
