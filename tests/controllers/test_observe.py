@@ -392,6 +392,17 @@ def test_a_generation_is_a_decimal_number(text: str, expected: int) -> None:
     assert run_state(run("r", metadata={"annotations": annotations})).generation == expected
 
 
+def test_conditions_that_break_our_rules_are_kept_and_an_end_is_an_end() -> None:
+    """Definitions of another release may allow them, and a Run that nobody can read would hold its claim for ever."""
+    odd = [{"type": "Completed", "status": "True"}, {"type": "Fine", "status": "Perhaps", "message": 7, "since": "x"}]
+    of = run("r", status={"conditions": odd})
+    state = run_state(of)
+    assert state.is_done
+    assert request_state(of).conditions == state.status.conditions
+    for each, stored in zip(state.status.conditions, odd, strict=True):
+        assert each.stored().items() >= stored.items()
+
+
 def test_a_request_without_a_status_has_observed_nothing() -> None:
     state = request_state(thing("q", metadata={"generation": 4}))
     assert (state.generation, state.observed_generation, state.active_run, state.recent_runs) == (4, 0, "", ())

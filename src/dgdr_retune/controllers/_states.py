@@ -11,6 +11,7 @@ from dgdr_retune.api import (
     RUN_FAILURE_ANNOTATION,
     RUN_UID_LABEL,
     Condition,
+    InvalidObjectError,
     RunReason,
 )
 from dgdr_retune.controllers._actions import CLAIM_UID_ANNOTATION
@@ -185,7 +186,16 @@ def _run_status(status: Object) -> RunStatus:
 
 
 def _conditions(status: Object) -> tuple[Condition, ...]:
-    return tuple(Condition.read(each) for each in status.get("conditions") or ())
+    return tuple(map(_condition, status.get("conditions") or ()))
+
+
+def _condition(stored: Object) -> Condition:
+    """A condition; one that breaks our rules, which definitions of another release may allow, as it is."""
+    try:
+        return Condition.read(stored)
+    except InvalidObjectError:
+        empty = {"type": "", "status": "Unknown", "reason": "", "message": "", "lastTransitionTime": ""}
+        return Condition.model_construct(**{**empty, **stored})
 
 
 def _failure(text: str) -> Failure | None:
