@@ -33,8 +33,9 @@ def test_one_latency_that_is_far_off_is_enough() -> None:
 def test_other_arrivals_or_rows_without_latencies_are_not_compared() -> None:
     assert "Arrivals are not as they were" in verdict_on_simulation(RECORDED, RECORDED, as_it_was=False)
     assert "hold no latencies" in verdict_on_simulation(None, RECORDED, as_it_was=True)
-    nothing = RequestTimes(*(np.zeros(50) for _ in range(3)))
-    assert "all zero" in verdict_on_simulation(nothing, RECORDED, as_it_was=True)
+    zero, refused = (RequestTimes(*(np.full(50, value) for _ in range(3))) for value in (0.0, np.nan))
+    assert "No request has both" in verdict_on_simulation(zero, RECORDED, as_it_was=True)
+    assert "No request has both" in verdict_on_simulation(RECORDED, refused, as_it_was=True)
 
 
 def test_the_latencies_of_a_request_count_whichever_workers_it_ran_on() -> None:

@@ -31,7 +31,7 @@ def verdict_on_simulation(recorded: RequestTimes | None, simulated: RequestTimes
     }
     known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
     if not known:
-        return "The recorded latencies are all zero, so nothing shows whether these are true."
+        return "No request has both a recorded latency and a simulated one, so nothing shows whether these are true."
     said = "for the median request, simulated over recorded, " + ", ".join(
         f"{name} {known[name]:.2f}" for name in known
     )

@@ -124,7 +124,8 @@ def latencies(
         axes.set_ylim(0, 1.02)
         axes.set_xlabel(f"{name} (ms)")
         axes.set_ylabel("share of requests")
-        axes.legend(fontsize=7, loc="lower right")
+        if axes.lines:  # no request has an inter-token latency where all answers are of one token
+            axes.legend(fontsize=7, loc="lower right")
         return _svg(figure)
 
 
