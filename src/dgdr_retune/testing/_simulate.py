@@ -2,9 +2,11 @@
 
 import json
 import logging
+import platform
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,6 +14,7 @@ import structlog
 import typer
 from attrs import field, frozen
 
+from dgdr_retune import __version__
 from dgdr_retune.testing._faults import Fault, Faults
 from dgdr_retune.testing._scenarios import SCENARIOS, Scenario
 from dgdr_retune.testing._simulation import Outcome, simulate, undisturbed
@@ -108,6 +111,11 @@ def _table(total: Tally) -> str:
 
 def _document(total: Tally, first: int) -> dict[str, Any]:
     return {
+        "about": {
+            "date": datetime.now(UTC).date().isoformat(),
+            "dgdr_retune": __version__,
+            "python": platform.python_version(),
+        },
         "first": first,
         "seeds": total.seeds,
         "failures": [
