@@ -61,7 +61,7 @@ def test_calibrate_writes_an_engine_section_that_retune_takes(config: Path) -> N
     result = call("calibrate", config)
     assert result.exit_code == 0, result.output
     written = (config.parent / "result" / "calibrated-engine.yaml").read_text()
-    assert written in result.stdout
+    assert result.stdout == written
     assert written.startswith("# Fitted to 3000 requests that arrived from 2026-11-30T11:40:00.000Z")
     page = (config.parent / "result" / "calibration.html").read_text()
     assert page.count("data:image/svg+xml") == 1

@@ -49,8 +49,8 @@ app = typer.Typer(
     "Frontends record request traces as segments, one directory for each frontend pod. "
     "`inspect` shows what is recorded, `init` writes a configuration from it, and `retune` cuts a window, replays it "
     "under a grid of router parameters and decides whether one of them is better than those in force.\n\n"
-    "Exit codes: 0 done; 1 the decision is `failed` or the window could not be cut; 2 arguments, configuration or "
-    "output; 130 or 143 stopped by a signal.",
+    "Exit codes: 0 done; 1 the decision is `failed`, the window could not be cut or gives no fit; 2 arguments, "
+    "configuration or output; 130 or 143 stopped by a signal.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -141,7 +141,7 @@ def calibrate(config: ConfigArgument, window: WindowOption = None, now: NowOptio
     with errors_in_words(Exit.FAILED), stoppable():
         made = asyncio.run(calibrate_engine(configuration, now_ms=_now(now)))
     typer.echo(made.text, nl=False)
-    out.print(text(f"Written to {os.path.relpath(configuration.output)}: calibrated-engine.yaml, calibration.html"))
+    errors.print(text(f"Written to {os.path.relpath(configuration.output)}: calibrated-engine.yaml, calibration.html"))
 
 
 @app.command()

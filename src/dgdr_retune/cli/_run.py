@@ -22,7 +22,7 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 class Exit(IntEnum):
     """Exit codes of every command; one that a signal stops ends by that signal (130 or 143 in a shell)."""
 
-    FAILED = 1  # the decision is `failed`, or a window could not be cut
+    FAILED = 1  # the decision is `failed`, or a window could not be cut or gives no fit
     USAGE = 2  # arguments, configuration, or where results should go
 
 
