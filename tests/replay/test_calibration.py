@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attrs import evolve
+from attrs import astuple, evolve
 from replay_cases import scenario
 
 from dgdr_retune.replay import (
@@ -163,6 +163,11 @@ def test_calibrated_timing_is_linear_in_tokens_and_its_overhead_outside_of_the_w
     assert times(evolve(timing, decode_ms_per_token=1.0))[1] == [31.0, 31.0]
     first, end = times(timing)
     assert times(evolve(timing, overhead_ms=5.0)) == ([each + 5 for each in first], [each + 5 for each in end])
+
+
+def test_whole_milliseconds_are_floats_as_compiled_code_takes_them() -> None:
+    for timing in (FixedTiming(10, 3), CalibratedTiming(10, 1, 3, 1, 0)):
+        assert {type(value) for value in astuple(timing)} == {float}
 
 
 def test_only_the_built_in_engine_replays_calibrated_timing() -> None:

@@ -2,15 +2,18 @@
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen
 class FixedTiming:
-    """A pass takes `prefill_ms` if it computes any prompt token, plus `decode_ms` if any request goes on decoding."""
+    """A pass takes `prefill_ms` if it computes any prompt token, plus `decode_ms` if any request goes on decoding.
 
-    prefill_ms: float
-    decode_ms: float
+    Whole numbers become floats: compiled code would be compiled again for them.
+    """
+
+    prefill_ms: float = field(converter=float)
+    decode_ms: float = field(converter=float)
 
 
 @frozen
@@ -30,11 +33,11 @@ class CalibratedTiming:
         overhead_ms: of each request, outside of its worker's passes: transport and scheduling.
     """
 
-    prefill_ms: float
-    prefill_ms_per_token: float
-    decode_ms: float
-    decode_ms_per_token: float
-    overhead_ms: float
+    prefill_ms: float = field(converter=float)
+    prefill_ms_per_token: float = field(converter=float)
+    decode_ms: float = field(converter=float)
+    decode_ms_per_token: float = field(converter=float)
+    overhead_ms: float = field(converter=float)
 
 
 Timing = FixedTiming | PolynomialTiming | CalibratedTiming
