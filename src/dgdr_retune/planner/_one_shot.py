@@ -25,6 +25,7 @@ from dgdr_retune.sweep import (
     Demands,
     Failure,
     LocalExecutor,
+    Objective,
     Progress,
     SweepError,
     best_of,
@@ -116,12 +117,12 @@ async def cut_window(configuration: Configuration, window: Window) -> Cut:
     return await cut_in_child(request, deadline_s=recording.cut_budget_seconds)
 
 
-async def _times(executor: LocalExecutor, router: RouterParameters) -> list[RequestTimes]:
-    """Latencies in replications 0, 1, 2, …, as many as there is time for."""
+async def _times(executor: LocalExecutor, router: RouterParameters, objective: Objective) -> list[RequestTimes]:
+    """Latencies in replications 0, 1, 2, …, as many as there is time for; one to show where none are judged."""
     times: list[RequestTimes] = []
     with suppress(TimeoutError):
         async with asyncio.timeout(TIMED_SECONDS):
-            for replication in range(TIMED_REPLICATIONS):
+            for replication in range(TIMED_REPLICATIONS if objective.is_sum_over_requests else 1):
                 replayed = await executor.request_times(router, replication)
                 if replayed is None:
                     break
@@ -164,8 +165,8 @@ class _Run:
                 progress=self.observer.replayed,
             )
             best = best_of(sweep)
-            times = await _times(executor, baseline)
-            best_times = await _times(executor, best.candidate.router) if best else []
+            times = await _times(executor, baseline, retune.objective)
+            best_times = await _times(executor, best.candidate.router, retune.objective) if best else []
         traffic = None
         if best is not None:
             traffic = traffic_interval(

@@ -40,6 +40,11 @@ class Objective(StrEnum):
         return self in {Objective.GOODPUT, Objective.GOODPUT_PER_GPU}
 
     @property
+    def is_sum_over_requests(self) -> bool:
+        """Whether parts of the traffic have a share in it; throughput is set by what arrives."""
+        return self not in {Objective.THROUGHPUT, Objective.THROUGHPUT_PER_GPU}
+
+    @property
     def per_gpu(self) -> bool:
         """Whether the metric is divided by the average number of GPUs."""
         return self in {Objective.THROUGHPUT_PER_GPU, Objective.GOODPUT_PER_GPU}

@@ -69,7 +69,7 @@ def traffic_interval(
         sla: what counts as good.
         rules: the confidence.
     """
-    if objective in {Objective.THROUGHPUT, Objective.THROUGHPUT_PER_GPU}:
+    if not objective.is_sum_over_requests:
         return None
     if not times or not baseline or not len(trace):
         return TrafficInterval(router, None, 0, 0.0)
