@@ -275,6 +275,25 @@ def test_no_job_is_created_for_a_request_or_a_run_on_its_way_out() -> None:
         assert world.decide(KEY).actions == ()
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_job_that_goes_for_a_newer_generation_is_superseded_though_the_cache_shows_the_old_one(
+    *, is_gone: bool
+) -> None:
+    world = running()
+    world.catch_up()
+    if is_gone:
+        world.drop("job", RUN)
+    else:
+        world.put("job", evolve(world.get("job", RUN), deleted_at=world.now))
+    world.catch_up()
+    world.edit_request("a", SPEC)  # which the caches have not seen yet
+    seen = world.decide(KEY)
+    told = [each.status.completed for each in seen.actions if isinstance(each, PatchRunStatus)]
+    assert [(each.reason, "takes its place" in each.message) for each in told if each is not None] == [
+        ("Superseded" if is_gone else "Stopping", True)
+    ]
+
+
 def test_a_job_name_that_is_taken_is_told_and_looked_at_again() -> None:
     world = ready()
     world.create_foreign_job(RUN)
@@ -389,6 +408,7 @@ def test_containers_that_do_not_start_in_time_fail_the_run(started: str) -> None
             for name in ("sweeper", "publisher")
         )
     )
+    assert world.decide(KEY) == Decision(look_again_s=60.0)  # clocks are set while it waits
     world.now += timedelta(seconds=599)
     assert world.decide(KEY) == Decision(look_again_s=1.0)
     world.now += timedelta(seconds=1)

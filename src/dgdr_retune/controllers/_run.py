@@ -131,12 +131,12 @@ def _is_another(claim: ClaimState, job: JobState | None) -> bool:
 def _fail_without_job(case: RunCase) -> Decision | None:
     """A Job that was there, has no result and is gone: a search is not resumed.
 
-    The deletion of its claim may be the cause, which the cache need not show yet.
+    The deletion of its claim may be the cause, or a newer generation, which the cache need not show yet.
     """
     if case.job is not None or not case.had_job:
         return None
-    if not case.knows(Read.CLAIM, Read.JOBS):
-        return read(Read.CLAIM, Read.JOBS)
+    if not case.knows(Read.REQUEST, Read.CLAIM, Read.JOBS):
+        return read(Read.REQUEST, Read.CLAIM, Read.JOBS)
     message = f"job {case.run.status.job_name} was deleted before its result was seen"
     return case.stop(Failure(RunReason.SEARCH_FAILED, message))
 
@@ -210,13 +210,21 @@ def _job(run: RunState, lowered: Lowered, claim: ClaimState | None, configuratio
     return job
 
 
+def _follow_deletion(case: RunCase) -> Decision | None:
+    """A Job that is being deleted, for no reason that was found before: a newer generation may not be in the cache."""
+    job = case.job
+    if job is None or job.deleted_at is None:
+        return None
+    if not case.knows(Read.REQUEST):
+        return read(Read.REQUEST)
+    return case.stop(Failure(RunReason.SEARCH_FAILED, f"job {job.ref.name} is being deleted by somebody else"))
+
+
 def _watch(case: RunCase) -> Decision | None:
     """The Job is on its way: say what it waits for; nothing here ends it but the start deadline, if there is one."""
     job, pods = case.job, case.seen.pods
     if job is None:
         return None
-    if job.deleted_at is not None:
-        return case.stop(Failure(RunReason.SEARCH_FAILED, f"job {job.ref.name} is being deleted by somebody else"))
     waiting = waits_for(job, pods)
     deadline_s = case.configuration.start_deadline_s
     left_s = None
@@ -227,9 +235,11 @@ def _watch(case: RunCase) -> Decision | None:
             return read(Read.JOBS, Read.PODS)
         message = f"the containers did not start within {deadline_s:g} s" + (f": {waiting}" if waiting else "")
         return Decision((PatchRunFailure(case.run.ref, Failure(RunReason.START_DEADLINE_EXCEEDED, message)),))
+    # Clocks are set while a Run waits: what is left is asked again before it has passed.
+    again_s = None if left_s is None else min(left_s, _UNHEARD_S)
     if waiting:
-        return case.wait(RunReason.CONTAINER_WAITING, waiting, left_s)
-    return case.wait(RunReason.EVALUATING_CANDIDATES, f"job {job.ref.name} evaluates candidates", left_s)
+        return case.wait(RunReason.CONTAINER_WAITING, waiting, again_s)
+    return case.wait(RunReason.EVALUATING_CANDIDATES, f"job {job.ref.name} evaluates candidates", again_s)
 
 
 _STEPS: Final[tuple[Callable[[RunCase], Decision | None], ...]] = (
@@ -242,5 +252,6 @@ _STEPS: Final[tuple[Callable[[RunCase], Decision | None], ...]] = (
     _fail_without_job,
     _wait_to_start,
     _start,
+    _follow_deletion,
     _watch,
 )
