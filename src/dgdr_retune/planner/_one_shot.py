@@ -11,12 +11,10 @@ from dgdr_retune.planner._configuration import Configuration
 from dgdr_retune.planner._errors import OutputError
 from dgdr_retune.planner._results import write_results
 from dgdr_retune.replay import (
-    BuiltInEngine,
-    DynamoEngine,
-    ReplayEngine,
     ReplayError,
     RequestTimes,
     RouterParameters,
+    engine_named,
     load_recorded,
     load_trace,
 )
@@ -42,8 +40,6 @@ TIMED_REPLICATIONS = 8
 
 TIMED_SECONDS = 30
 """For the replications of one of the two; they come after the sweep's budget."""
-
-ENGINES: dict[str, type[ReplayEngine]] = {"built-in": BuiltInEngine, "dynamo": DynamoEngine}
 
 
 class Observer(Protocol):
@@ -153,7 +149,7 @@ class _Run:
     async def _sweep(self, window: Window, cut: Cut, path: str) -> RetuneRecord:
         trace = load_trace(path)
         retune, baseline = self.configuration.retune, self.configuration.deployment.router.parameters()
-        engine = ENGINES[retune.engine]()
+        engine = engine_named(retune.engine)
         async with LocalExecutor(engine, trace, self.configuration.scenario(), retune.processes) as executor:
             sweep = await run_sweep(
                 executor,

@@ -5,6 +5,7 @@ from dgdr_retune.replay._calibration import Calibration, calibrate
 from dgdr_retune.replay._dynamo import DynamoEngine
 from dgdr_retune.replay._engine import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Sla
 from dgdr_retune.replay._engine_section import EngineSection, WorkerSection
+from dgdr_retune.replay._engines import ENGINE_NAMES, engine_named
 from dgdr_retune.replay._errors import (
     CalibrationError,
     EngineFailedError,
@@ -27,6 +28,7 @@ from dgdr_retune.replay._specification import (
 from dgdr_retune.replay._trace import Trace, trace_of
 
 __all__ = [
+    "ENGINE_NAMES",
     "BuiltInEngine",
     "CalibratedTiming",
     "Calibration",
@@ -56,6 +58,7 @@ __all__ = [
     "attach",
     "calibrate",
     "check_block_size",
+    "engine_named",
     "load_recorded",
     "load_trace",
     "share",

@@ -13,7 +13,7 @@ from typing import Final
 from attrs import define, frozen
 
 from dgdr_retune.api import INPUT_VARIABLE, REPLICATIONS_VARIABLE, SNAPSHOT_FILE
-from dgdr_retune.replay import BuiltInEngine, DynamoEngine, EngineUnavailableError, ReplayEngine, ReplayError
+from dgdr_retune.replay import ENGINE_NAMES, EngineUnavailableError, ReplayEngine, ReplayError, engine_named
 from dgdr_retune.sweeper._candidates import points
 from dgdr_retune.sweeper._delegate import PROGRAM, Delegate, installed
 from dgdr_retune.sweeper._errors import (
@@ -40,8 +40,6 @@ from dgdr_retune.sweeper._router_grid import RouterGrid, router_grid
 from dgdr_retune.sweeper._snapshot import Snapshot, SnapshotFile
 from dgdr_retune.sweeper._termination import end_on_signals
 from dgdr_retune.sweeper._trace import check_trace, read_trace, trace_paths
-
-ENGINES: Final[dict[str, type[ReplayEngine]]] = {"built-in": BuiltInEngine, "dynamo": DynamoEngine}
 
 _EPILOG: Final = f"""\
 exit statuses:
@@ -92,7 +90,7 @@ def _parse(arguments: Sequence[str]) -> Options:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--engine", choices=list(ENGINES), default="built-in", help="what replays (default: built-in)")
+    parser.add_argument("--engine", choices=ENGINE_NAMES, default="built-in", help="what replays (default: built-in)")
     parser.add_argument(
         "--snapshot-dir",
         type=Path,
@@ -164,7 +162,7 @@ class _Run:
         )
         _check_gpus(plan, grid)
         _check_size(plan)
-        engine = ENGINES[self.options.engine]()
+        engine = engine_named(self.options.engine)
         _check_engine(engine)
         trace = read_trace(grid.trace)
         _write(file, asyncio.run(evaluate(plan, engine, trace, file)))
