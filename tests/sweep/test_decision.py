@@ -17,6 +17,7 @@ from dgdr_retune.sweep import (
     Interval,
     Objective,
     Rules,
+    Sweep,
     TrafficInterval,
     best_of,
     decide,
@@ -28,7 +29,14 @@ from dgdr_retune.windows import Completeness, Counts
 
 
 def decided(*candidates: list[float] | Failure, **changes: object) -> Decision:
-    return decide(swept(*candidates, **changes), window(), DEMANDS)
+    sweep = swept(*candidates, **changes)
+    return decide(sweep, window(), DEMANDS, elsewhere(sweep, Interval(1.5, 90)))
+
+
+def elsewhere(sweep: Sweep, interval: Interval | None, blocks: int = 16) -> TrafficInterval:
+    """The best candidate's improvement over other traffic."""
+    best = best_of(sweep)
+    return TrafficInterval(best.candidate.router if best else BASELINE, interval, blocks, 15_000.0)
 
 
 def test_a_proven_improvement_is_recommended_with_all_that_it_rests_on() -> None:
@@ -131,14 +139,21 @@ def test_what_other_traffic_may_not_show_is_kept_whatever_replications_prove(
     interval: Interval | None, blocks: int, outcome: str, said: str
 ) -> None:
     sweep = swept(steady(100), steady(50))
-    best = best_of(sweep)
-    assert best is not None
-    traffic = TrafficInterval(best.candidate.router, interval, blocks, 15_000.0)
+    traffic = elsewhere(sweep, interval, blocks)
     decision = decide(sweep, window(), DEMANDS, traffic)
     assert decision.outcome == outcome
     assert decision.traffic is traffic
     assert said in decision.reasons[1]
-    assert decision.router == (best.candidate.router if outcome == "recommended" else BASELINE)
+    assert decision.router == (traffic.router if outcome == "recommended" else BASELINE)
+
+
+def test_only_an_objective_that_no_blocks_of_time_can_judge_is_decided_without_them() -> None:
+    latency = decide(swept(steady(100), steady(50)), window(), DEMANDS)
+    assert (latency.outcome, latency.router) == ("kept", BASELINE)
+    assert "could not be replayed to judge" in latency.reasons[1]
+    throughput = decide(swept(steady(100), steady(200), objective=Objective.THROUGHPUT), window(), DEMANDS)
+    assert (throughput.outcome, throughput.router) == ("recommended", GRID.points[1])
+    assert "not judged: the objective is not made up of requests" in throughput.reasons[1]
 
 
 def test_blocks_of_time_prove_nothing_that_replications_do_not() -> None:
@@ -158,7 +173,7 @@ def test_of_many_missing_frontends_a_few_are_named() -> None:
 
 def test_gaps_a_short_budget_and_an_unpaired_engine_are_said() -> None:
     sweep = swept(steady(100), steady(50), [], exhausted=True, paired=False)
-    decision = decide(sweep, window(gaps=2), DEMANDS)
+    decision = decide(sweep, window(gaps=2), DEMANDS, elsewhere(sweep, Interval(1.5, 90)))
     assert decision.outcome == "recommended"
     unseen = "1 of 2 candidates were not replayed at all."
     assert decision.reasons[2:] == (
@@ -276,14 +291,16 @@ def test_a_window_without_traffic_says_what_was_left_out(counts: Counts | None, 
     paired=st.booleans(),
     objective=st.sampled_from([Objective.TTFT, Objective.THROUGHPUT]),
     complete=st.booleans(),
+    judged=st.booleans(),
 )
 def test_what_is_recommended_is_finite_proven_and_not_the_baseline(
-    table: np.ndarray, failures: set[int], objective: Objective, *, paired: bool, complete: bool
+    table: np.ndarray, failures: set[int], objective: Objective, *, paired: bool, complete: bool, judged: bool
 ) -> None:
     broken = Failure("engine_failed", "broken")
     candidates = [broken if row in failures else scores.tolist() for row, scores in enumerate(table)]
     completeness = window() if complete else window(rows=1)
-    decision = decide(swept(*candidates, paired=paired, objective=objective), completeness, DEMANDS)
+    sweep = swept(*candidates, paired=paired, objective=objective)
+    decision = decide(sweep, completeness, DEMANDS, elsewhere(sweep, Interval(1.5, 90)) if judged else None)
     assert decision.reasons
     assert (decision.failure is not None) == (decision.outcome == "failed")
     if decision.outcome != "recommended":
@@ -291,6 +308,7 @@ def test_what_is_recommended_is_finite_proven_and_not_the_baseline(
         return
     best = decision.best
     assert complete
+    assert judged or objective is Objective.THROUGHPUT
     assert best is not None
     assert decision.router == best.candidate.router != BASELINE
     assert best.candidate.grid_index not in failures

@@ -41,8 +41,8 @@ def decide(
         sweep: the scores.
         completeness: of the window.
         demands: of the window.
-        traffic: of the best candidate (`best_of`); None where the objective has no such interval, and replications
-            alone decide.
+        traffic: of the best candidate (`best_of`). An objective that has no such interval is decided by replications
+            alone; any other is not changed for without it.
     """
     comparison = compare_sweep(sweep)
     baseline = standing(sweep, comparison, sweep.baseline)
@@ -53,7 +53,7 @@ def decide(
     won = bool(proven(comparison, sweep.rules).any())
     failure = _failure(baseline, others)
     shortfalls = completeness.shortfalls(expected=demands.frontends, minimum_rows=demands.minimum_rows)
-    recommended = best is not None and won and holds(traffic, sweep.rules) and not shortfalls
+    recommended = best is not None and won and holds(traffic, sweep.objective, sweep.rules) and not shortfalls
     said = failure.message if failure else verdict(sweep, best, proven=won)
     further = next_window(traffic, sweep) if won else []
     return Decision(

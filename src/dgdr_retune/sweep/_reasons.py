@@ -31,17 +31,17 @@ def verdict(sweep: Sweep, best: Standing | None, *, proven: bool) -> str:
 
 def next_window(traffic: TrafficInterval | None, sweep: Sweep) -> list[str]:
     """What blocks of the window's time say of a candidate that replications have proven."""
-    if traffic is None:
+    if traffic is None and not sweep.objective.is_sum_over_requests:
         return ["Whether this holds for other traffic is not judged: the objective is not made up of requests."]
-    if traffic.interval is None:
-        cause = "are too uneven" if traffic.blocks else "could not be replayed"
+    if traffic is None or traffic.interval is None:
+        cause = "are too uneven" if traffic and traffic.blocks else "could not be replayed"
         return [f"The parameters in force are kept because the latencies over the window's time {cause} to judge."]
     interval = (
         f"{traffic.interval.lower:.2f} to {traffic.interval.upper:.2f} % ({100 * sweep.rules.confidence:g} % interval "
         f"over {traffic.blocks} blocks of {traffic.block_ms / 1000:.3g} s)"
     )
     over = f"over the window's time the improvement is {interval}"
-    if holds(traffic, sweep.rules):
+    if holds(traffic, sweep.objective, sweep.rules):
         return [f"Also {over}, so it should hold for other traffic like this."]
     return [f"The parameters in force are kept because {over}: other traffic like this may not show it."]
 

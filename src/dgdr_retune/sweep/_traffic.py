@@ -94,10 +94,10 @@ def traffic_interval(
     )
 
 
-def holds(traffic: TrafficInterval | None, rules: Rules) -> bool:
-    """Whether the improvement exceeds the margin over other traffic too, if that can be judged at all."""
+def holds(traffic: TrafficInterval | None, objective: Objective, rules: Rules) -> bool:
+    """Whether the improvement exceeds the margin over other traffic too; of throughput that cannot be asked."""
     if traffic is None:
-        return True
+        return not objective.is_sum_over_requests
     return traffic.interval is not None and traffic.interval.lower > rules.min_improvement_percentage
 
 
