@@ -74,6 +74,19 @@ def request(at_ms: int, hashes: list[int], output: int, *, tokens: int | None = 
     return Request(at_ms, block_size, tokens or len(hashes) * block_size, output, hashes)
 
 
+def part(trace: Trace, first: int, end: int) -> Trace:
+    """Rows `first` to `end` - 1."""
+    start, stop = trace.hash_start[[first, end]].tolist()
+    return Trace(
+        block_size=trace.block_size,
+        arrival_ms=trace.arrival_ms[first:end],
+        input_length=trace.input_length[first:end],
+        output_length=trace.output_length[first:end],
+        hash_start=trace.hash_start[first : end + 1] - start,
+        hashes=trace.hashes[start:stop],
+    )
+
+
 @st.composite
 def cases(draw: st.DrawFn, *, workers: int = 1, roomy: bool = True) -> Case:
     """Chats that share system prompts and grow, on a worker that is short of blocks, sequences or tokens.

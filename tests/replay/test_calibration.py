@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attrs import astuple, evolve
-from replay_cases import scenario
+from replay_cases import part, scenario
 
 from dgdr_retune.replay import (
     BuiltInEngine,
@@ -22,27 +22,14 @@ from dgdr_retune.replay import (
     load_recorded,
     load_trace,
 )
-from dgdr_retune.windows import CutRequest, Place, Window, cut
 
 FASTER = 4
 """The recorded workers' time was sped up."""
 
 
 @pytest.fixture(scope="module")
-def window(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Recorded]:
-    """All that was recorded."""
-    directory = tmp_path_factory.mktemp("windows")
-    made = cut(
-        CutRequest(
-            segments=Place(str(recorded)),
-            windows=Place(str(directory)),
-            name="chat",
-            window=Window(start_ms=1_796_038_800_000, end_ms=1_796_040_000_000, cutoff_ms=1_796_040_060_000),
-            mtime_margin_s=1e9,
-        )
-    )
-    assert made.path is not None
-    return load_trace(made.path), load_recorded(made.path)
+def window(recorded_window: Path) -> tuple[Trace, Recorded]:
+    return load_trace(recorded_window), load_recorded(recorded_window)
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +68,7 @@ def test_a_replay_with_the_fit_tells_what_was_recorded(window: tuple[Trace, Reco
 
 def taken(window: tuple[Trace, Recorded], rows: int) -> tuple[Trace, Recorded]:
     trace, recorded = window
-    ends = int(trace.hash_start[rows])
-    return (
-        Trace(
-            block_size=trace.block_size,
-            arrival_ms=trace.arrival_ms[:rows],
-            input_length=trace.input_length[:rows],
-            output_length=trace.output_length[:rows],
-            hash_start=trace.hash_start[: rows + 1],
-            hashes=trace.hashes[:ends],
-        ),
-        Recorded(*(getattr(recorded, name)[:rows] for name in Recorded.__annotations__)),
-    )
+    return part(trace, 0, rows), Recorded(*(getattr(recorded, name)[:rows] for name in Recorded.__annotations__))
 
 
 def test_under_500_requests_with_latencies_there_is_no_fit(window: tuple[Trace, Recorded]) -> None:
@@ -124,6 +100,18 @@ def test_a_fit_that_does_not_tell_requests_it_has_not_seen_is_refused(window: tu
         with pytest.raises(CalibrationError, match=f"{what} is off by .* in the median") as raised:
             calibrate(trace, evolve(recorded, **times))
         assert raised.value.reason == "poor_fit"
+
+
+def test_where_a_prefill_has_no_constant_the_fit_still_tells_the_time_to_the_first_token(
+    window: tuple[Trace, Recorded],
+) -> None:
+    trace, recorded = window
+    prefill_ms = 0.01 * (trace.input_length - recorded.cached_tokens) - 1.0
+    ttft_ms = prefill_ms + 3.0
+    total_ms = recorded.total_ms - recorded.ttft_ms + ttft_ms
+    timing = calibrate(trace, evolve(recorded, prefill_ms=prefill_ms, ttft_ms=ttft_ms, total_ms=total_ms)).timing
+    assert timing.prefill_ms_per_token == pytest.approx(0.01)
+    assert timing.prefill_ms + timing.overhead_ms == pytest.approx(2.0, abs=0.01)
 
 
 def test_prompts_that_are_all_alike_do_not_show_what_a_token_takes(window: tuple[Trace, Recorded]) -> None:

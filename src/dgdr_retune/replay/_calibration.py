@@ -113,11 +113,11 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
     seen_ms, per_token = _line(_prefill_terms(shared)[lonely], shared.prefill_ms[lonely], _LOWER_QUARTILE)
     step_ms, step_per_token, pass_ms, _ = _line(_decode_terms(shared)[steady], shared.decode_ms[steady], _MEDIAN)
     per_token = max(per_token, 0.0)
-    pass_ms = pass_ms if 0.0 < pass_ms < seen_ms else seen_ms
+    pass_ms = max(pass_ms if 0.0 < pass_ms < seen_ms else seen_ms, _SMALLEST_RESIDUAL_MS)
     served_ms = pass_ms + per_token * shared.new_tokens[lonely]
     return Calibration(
         timing=CalibratedTiming(
-            prefill_ms=float(max(pass_ms, _SMALLEST_RESIDUAL_MS)),
+            prefill_ms=float(pass_ms),
             prefill_ms_per_token=float(per_token),
             decode_ms=float(max(step_ms, _SMALLEST_RESIDUAL_MS)),
             decode_ms_per_token=float(max(step_per_token, 0.0)),
