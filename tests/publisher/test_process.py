@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.publisher.containers import publishing
 from tests.publisher.snapshots import candidate, snapshot
-from tests.publisher.world import NAMESPACE, POD, RUN, World
+from tests.publisher.world import World
 
 from dgdr_retune.publisher._settings import Settings, SettingsError, read_settings
 from dgdr_retune.testing import serve
@@ -83,38 +82,6 @@ def test_without_a_service_account_it_is_exit_1_and_says_so() -> None:
     assert (said["event"], said["reason"], said["level"]) == ("stopped", "NoConfiguration", "error")
 
 
-PROGRAM = """
-import asyncio, os, sys
-from pathlib import Path
-from dgdr_retune.kube import Kubeconfig
-from dgdr_retune.publisher._main import publish
-from dgdr_retune.publisher._settings import read_settings
-settings = read_settings(sys.argv[2:], os.environ)
-sys.exit(asyncio.run(publish(settings, Kubeconfig(Path(sys.argv[1])))))
-"""
-
-
-@asynccontextmanager
-async def started(world: World, url: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The publisher as a process that talks to the world's server by HTTP."""
-    kubeconfig = world.directory / "kubeconfig"
-    cluster = {"clusters": [{"name": "c", "cluster": {"server": url}}], "users": [{"name": "u", "user": {}}]}
-    contexts = {"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}
-    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **cluster, **contexts}))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PROGRAM, str(kubeconfig)),
-        *("--snapshot-dir", str(world.directory), "--run-name", RUN, "--poll-interval", "50ms"),
-        env={"PATH": os.environ["PATH"], "POD_NAMESPACE": NAMESPACE, "POD_NAME": POD},
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
 async def published(world: World) -> None:
     for _ in range(3000):
         if (await world.run())["status"].get("candidateRefs"):
@@ -127,7 +94,7 @@ async def published(world: World) -> None:
 def test_a_signal_ends_it_at_once_with_exit_1(world: World, number: signal.Signals) -> None:
     async def scenario() -> None:
         world.write(snapshot(candidate(1.0)))
-        async with serve(world.server) as url, started(world, url) as process:
+        async with serve(world.server) as url, publishing(world, url) as process:
             await published(world)
             process.send_signal(number)
             async with asyncio.timeout(5):
@@ -158,7 +125,7 @@ def test_a_signal_that_comes_while_it_is_loading_ends_it_too(tmp_path: Path) -> 
 def test_the_exit_code_is_that_of_the_process(world: World) -> None:
     async def scenario() -> None:
         world.write(snapshot(candidate(1.0), phase="Failed"))
-        async with serve(world.server) as url, started(world, url) as process, asyncio.timeout(60):
+        async with serve(world.server) as url, publishing(world, url) as process, asyncio.timeout(60):
             assert await process.wait() == 4
 
     asyncio.run(scenario())

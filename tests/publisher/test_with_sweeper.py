@@ -1,17 +1,12 @@
 """The two containers of a Run's pod as real processes: what the sweeper replays is what the Run comes to say."""
 
 import asyncio
-import json
-import os
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.publisher.test_process import started
+from tests.publisher.containers import publishing, sweeping
 from tests.publisher.world import World
 from tests.sweeper.sweeper_cases import document, grid_point
 
@@ -43,25 +38,9 @@ def window(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(path)
 
 
-@asynccontextmanager
-async def sweeping(world: World, what: Json) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The sweeper beside the publisher, replaying each candidate twice."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dgdr_retune.sweeper", "--snapshot-dir", str(world.directory)),
-        env={"PATH": os.defpath, "DGDR_RETUNE_INPUT": json.dumps(what), "DGDR_RETUNE_REPLICATIONS": "2"},
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
 async def exit_codes(world: World, what: Json) -> tuple[int, int]:
     """Those of the sweeper and of the publisher, in a pod that ends when both have ended."""
-    async with asyncio.timeout(WITHIN_S), serve(world.server) as url, started(world, url) as publisher:
+    async with asyncio.timeout(WITHIN_S), serve(world.server) as url, publishing(world, url) as publisher:
         async with sweeping(world, what) as sweeper:
             code = await sweeper.wait()
         await world.end_sweeper(code)
@@ -142,7 +121,7 @@ def test_a_sweeper_that_is_killed_leaves_what_it_had_so_far(world: World, window
             await asyncio.sleep(0.05)
 
     async def scenario() -> None:
-        async with asyncio.timeout(WITHIN_S), serve(world.server) as url, started(world, url) as publisher:
+        async with asyncio.timeout(WITHIN_S), serve(world.server) as url, publishing(world, url) as publisher:
             async with sweeping(world, what) as sweeper:
                 progress = await progressed()
                 sweeper.kill()
