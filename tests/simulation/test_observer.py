@@ -264,6 +264,15 @@ def test_what_must_never_be_is_reported_once(scene: Scene, rule: str, act: Calla
     assert scene.rules == [rule]
 
 
+def test_a_run_succeeded_whose_complete_job_was_deleted_a_moment_ago(scene: Scene) -> None:
+    scene.hold()
+    scene.new_job()
+    scene.finish_job()
+    scene.people.delete(key(JOBS, "demo-run-1"), "Background")
+    scene.complete("SearchSucceeded")
+    assert scene.rules == []
+
+
 def test_a_job_may_be_on_its_way_when_its_claim_is_deleted(scene: Scene) -> None:
     scene.hold()
     scene.hear("get", CLAIMS, None, answer=scene.people.get(key(CLAIMS, "traces")))

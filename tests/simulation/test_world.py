@@ -100,6 +100,19 @@ def test_a_container_waits_until_the_cause_is_gone(world: World) -> None:
     assert pod(world)["status"]["phase"] == "Running"
 
 
+def test_a_pod_that_is_deleted_before_its_job_was_counted_fails_the_job(world: World) -> None:
+    people = world.access("people")
+
+    def delete(write: Write) -> None:
+        if write.key.resource == PODS and write.type == "ADDED":
+            world.loop.call_soon(people.delete, write.key)
+
+    world.server.store.listen(delete)
+    start(world, Script())
+    play(world, 60.0)
+    assert people.get(JOB)["status"]["conditions"][-1]["type"] == "Failed"
+
+
 def test_a_job_waits_for_its_account(world: World) -> None:
     people = world.access("people")
     spec = {"template": {"spec": {"serviceAccountName": "publisher", "containers": []}}}

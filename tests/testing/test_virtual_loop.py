@@ -100,6 +100,19 @@ def test_time_that_stands_still_is_an_error(loop: VirtualLoop, monkeypatch: pyte
     assert caught.value.reason == "Spinning"
 
 
+def test_a_callback_that_fails_ends_the_run(loop: VirtualLoop) -> None:
+    def fails() -> None:
+        raise KeyError("status")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().call_later(5, fails)
+        await asyncio.sleep(10)
+
+    with pytest.raises(KeyError, match="status"):
+        loop.run(scenario())
+    assert loop.time() == 5
+
+
 def test_what_a_run_leaves_is_cancelled_in_order(loop: VirtualLoop) -> None:
     ended = []
 

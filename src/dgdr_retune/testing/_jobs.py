@@ -84,10 +84,11 @@ class JobController(Part):
 
     def _count(self, key: Key, job: Json, own: list[Json], new: list[Json]) -> None:
         """Note which pods ended, before they may go; the first one of a kind decides the Job's end."""
-        noted = {end: list(job["status"].get(_UNCOUNTED, {}).get(end, ())) for end in ("succeeded", "failed")}
+        status = job.get("status", {})  # there is none yet if the pod went right after it came
+        noted = {end: list(status.get(_UNCOUNTED, {}).get(end, ())) for end in ("succeeded", "failed")}
         for pod in new:
             noted[_end(pod)].append(_uid(pod))
-        conditions = job["status"].get("conditions", [])
+        conditions = status.get("conditions", [])
         if not _condition(job, *_FINAL):
             conditions = [*conditions, self._condition(*(_FAILING if noted["failed"] else _SUCCEEDING))]
         self._write(key, job, own, {_UNCOUNTED: noted, "conditions": conditions})

@@ -78,14 +78,14 @@ class Observer:
         self._is_operator = is_operator
         self._seen_alive: dict[tuple[str, str], float] = {}  # by client and claim UID: when it last was told so
         self._overdue: dict[str, _Overdue] = {}  # by Job UID
+        self._succeeded: set[str] = set()  # UIDs of Runs of which a Job was seen complete: it may be gone by now
         self._completed_until_s: dict[str, float] = {}  # by the UID of a Run that was, and is gone
 
     def saw(self, write: Write, actor: str) -> None:
         """Look at a write by an actor."""
         if write.key.resource == RUNS:
             self._check_run(write)
-            if write.new is None and is_terminal(write.old):
-                self._completed_until_s[write.old["metadata"]["uid"]] = self._time_s()
+        self._remember(write)
         if not self._is_operator(actor):
             return
         value = write.old if write.new is None else write.new
@@ -136,6 +136,12 @@ class Observer:
             if STOP_WITHIN_S < each.seconds <= STOP_WITHIN_S + seconds:
                 self._report("not-stopped", f"the claim of Job {each.name} is going, and it runs on")
 
+    def _remember(self, write: Write) -> None:
+        if write.key.resource == RUNS and write.new is None and is_terminal(write.old):
+            self._completed_until_s[write.old["metadata"]["uid"]] = self._time_s()
+        if write.key.resource == JOBS and _is_complete(write.new):
+            self._succeeded |= {controller_uid(write.new), _label(write.new)}
+
     def _check_run(self, write: Write) -> None:
         old, new = completed(write.old), completed(write.new)
         name = write.key.name
@@ -143,10 +149,10 @@ class Observer:
             self._report("terminal-changed", f"Run {name} was {old['reason']} and is {(new or {}).get('reason')}")
         if new is None or new["status"] != "True" or (old is not None and old["status"] == "True"):
             return
-        jobs = self._jobs_of(write.new["metadata"]["uid"])
-        if new["reason"] in STOPS and not all(map(is_finished, jobs)):
+        uid = write.new["metadata"]["uid"]
+        if new["reason"] in STOPS and not all(map(is_finished, self._jobs_of(uid))):
             self._report("completed-early", f"Run {name} is {new['reason']} while its Job is there")
-        if new["reason"] == RunReason.SEARCH_SUCCEEDED and not any(map(_is_complete, jobs)):
+        if new["reason"] == RunReason.SEARCH_SUCCEEDED and not self._succeeded & {uid, label_value(uid)}:
             self._report("completed-early", f"Run {name} succeeded, and no Job of it did")
 
     def _check_new_run(self, run: Json) -> None:
@@ -269,12 +275,16 @@ def _claimed(value: Json) -> str:
 
 
 def _is_complete(job: Json) -> bool:
-    conditions = job.get("status", {}).get("conditions", ())
+    conditions = (job or {}).get("status", {}).get("conditions", ())
     return any(each["type"] == "Complete" and each["status"] == "True" for each in conditions)
 
 
 def _is_labelled(value: Json, run_uid: str) -> bool:
-    return bool(value["metadata"].get("labels", {}).get(RUN_UID_LABEL) == label_value(run_uid))
+    return _label(value) == label_value(run_uid)
+
+
+def _label(value: Json) -> str:
+    return str(value["metadata"].get("labels", {}).get(RUN_UID_LABEL, ""))
 
 
 def _is_fenced(body: Json) -> bool:

@@ -216,6 +216,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """
         raise RuntimeError("a virtual loop has no threads: inject what would run in one")
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """As in asyncio, but for a callback that failed: nobody waits for it, and what it was to do is not done.
+
+        Raises:
+            BaseException: What the callback failed with; it ends the run.
+        """
+        if "handle" in context:
+            raise context["exception"]
+        super().call_exception_handler(context)
+
     def resume(self, handle: asyncio.Handle, process: VirtualProcess) -> None:
         """Make a callback ready again that a frozen process held."""
         self._due.append((handle, process))
