@@ -71,6 +71,14 @@ def test_latencies_stand_beside_their_requests_in_a_window_that_another_has_cut(
     assert trace.hashes.tolist() == recorded.ttft_ms.tolist() == [1, 2, 0]
 
 
+def test_latencies_stand_beside_their_requests_where_other_events_were_recorded_too(tmp_path: Path) -> None:
+    tool = '{"event":{"schema":"dynamo.request.trace.v1","event_type":"tool_end","event_time_unix_ms":1}}\n'
+    lines = [json.dumps(row(number, {**WHOLE, "ttft_ms": number})) for number in range(3)]
+    recorded = loaded(tmp_path, [tool + line for line in lines])
+    trace = load_trace(tmp_path / "1.jsonl.gz")
+    assert trace.hashes.tolist() == recorded.ttft_ms.tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     "absurd",
     [

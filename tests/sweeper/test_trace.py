@@ -107,6 +107,25 @@ def test_rows_that_nobody_compressed_are_the_same_trace_in_any_order(window: Pat
     assert np.array_equal(found.hashes, expected.hashes)
 
 
+TOOL = b'{"event":{"schema":"dynamo.request.trace.v1","event_type":"tool_end","event_time_unix_ms":1}}\n'
+
+
+@pytest.mark.parametrize("name", ["trace.jsonl.gz", "trace.jsonl"])
+def test_rows_of_tools_and_payloads_are_no_requests_and_do_no_harm(name: str, window: Path, tmp_path: Path) -> None:
+    requests = gzip.decompress(window.read_bytes())
+    recorded, expected = tmp_path / name, load_trace(window)
+    for event in (b"tool_end", b"request_payload"):
+        content = TOOL.replace(b"tool_end", event) + requests + TOOL
+        recorded.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        found = read_trace(str(recorded))
+        assert np.array_equal(found.arrival_ms, expected.arrival_ms)
+        assert np.array_equal(found.hashes, expected.hashes)
+    content = requests + TOOL.replace(b"tool_end", b"router_selection")
+    recorded.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(TraceUnusableError, match=r"other_event 'router_selection'\): mend the file, or take another$"):
+        read_trace(str(recorded))
+
+
 def test_plain_rows_that_are_damaged_or_stand_twice_are_refused(window: Path, tmp_path: Path) -> None:
     content = gzip.decompress(window.read_bytes())
     plain = tmp_path / "trace.jsonl"

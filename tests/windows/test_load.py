@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from window_cases import RECORDED, START_MS, WINDOW, Unsynced, line, member, record, row
+from window_cases import RECORDED, START_MS, WINDOW, Unsynced, line, member, other, record, row
 
 from dgdr_retune.windows import (
     Completeness,
@@ -262,7 +262,9 @@ def test_a_file_that_says_nothing_is_counted_and_taken_if_its_rows_are_valid(tmp
 
 UNUSABLE = {
     "a malformed row": member(row("a"), b"nonsense"),
-    "another event": member(row("a"), b'{"event_type":"tool_end"}'),
+    "an event that no loader knows": member(row("a"), other("router_selection")),
+    "an event of another schema": member(row("a"), other("tool_end", schema="dynamo.request.trace.v2")),
+    "an event without a schema": member(row("a"), b'{"event_type":"tool_end"}'),
     "a repeated id": member(row("a"), row("a")),
     "two block sizes": member(row("a"), row("b", input_length=64).replace(b'size":64', b'size":65')),
     "an agent": member(line(record("a") | {"agent_context": {"session_id": "s"}})),
@@ -281,6 +283,38 @@ def test_a_file_that_says_nothing_and_is_not_whole_and_valid_is_corrupt(tmp_path
     for read in (read_header, load_window):
         with pytest.raises(WindowCorruptError):
             read(path)
+
+
+def test_of_a_file_that_nobody_cut_the_events_that_every_loader_skips_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.jsonl.gz"
+    tools = [other(name, tool={"tool_class": "x"}) for name in ("tool_start", "tool_end", "tool_error")]
+    lines = [tools[0], row("a"), other("request_payload", bare=True, payload={"x": [{}]}), row("b"), *tools[1:]]
+    path.write_bytes(member(*lines))
+    loaded = load_window(path)
+    assert loaded.header.counts == read_header(path).counts == Counts(rows=2)
+    assert list(loaded.lines()) == [row("a"), row("b")]
+    assert list(loaded.rows()) == list(decode_rows(lines))
+    assert [one.request_id for one in loaded.rows()] == ["a", "b"]
+
+
+def test_an_event_that_no_loader_knows_is_named_and_nobody_is_told_to_cut_a_file_that_nobody_cut(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "foreign.jsonl.gz"
+    for content in UNUSABLE.values():
+        path.write_bytes(content)
+        with pytest.raises(WindowCorruptError, match=r"mend the file, or take another$"):
+            load_window(path)
+    with pytest.raises(WindowCorruptError, match=r"\(other_event 'router_selection\\n'\): mend"):
+        list(decode_rows([other("router_selection\n")]))
+
+
+def test_in_a_window_that_was_cut_another_event_is_damage(window: Path) -> None:
+    rows = gzip.decompress(window.read_bytes()).replace(row("0"), other("tool_end"))
+    comment = json.loads(comment_of(window.read_bytes()) or b"") | {"sha256": hashlib.sha256(rows).hexdigest()}
+    rewritten(window, rows, json.dumps(comment, separators=(",", ":")).encode())
+    with pytest.raises(WindowCorruptError, match=r"remove the file, so that it is cut again$"):
+        list(load_window(window).rows())
 
 
 def test_a_published_file_that_says_nothing_is_reused_and_not_replaced(window: Path, request_for: Make) -> None:

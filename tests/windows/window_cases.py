@@ -71,6 +71,12 @@ def row(request_id: str = "a", **values: Any) -> bytes:
     return line(record(request_id, **values))
 
 
+def other(event_type: str, *, bare: bool = False, **values: Any) -> bytes:
+    """A row that records something else than the end of a request."""
+    event = {"schema": "dynamo.request.trace.v1", "event_type": event_type, "event_time_unix_ms": START_MS}
+    return line(event | values, bare=bare)
+
+
 def member(*rows: bytes, level: int = 6) -> bytes:
     """A gzip member of whole rows."""
     return gzip.compress(b"".join(one + b"\n" for one in rows), level, mtime=0)

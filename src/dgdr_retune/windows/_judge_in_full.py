@@ -14,6 +14,7 @@ from dgdr_retune.windows._record import (
     SCHEMA,
     AgentContext,
     Event,
+    EventKind,
     Replay,
     Request,
     RowKind,
@@ -51,12 +52,21 @@ def judge_in_full(row: bytes) -> Row | Refusal:
     """
     if len(row) > MAXIMUM_ROW:
         return Refusal.TOO_LONG
-    if _kind(row) not in ("", REQUEST_END):
+    if kind_of(row).event_type not in ("", REQUEST_END):
         return Refusal.OTHER_EVENT
     try:
         return _judge(_parse(row))
     except _RefusedError as refused:
         return refused.refusal
+
+
+def kind_of(row: bytes) -> EventKind:
+    """What a row is about; nothing, if it does not say so."""
+    try:
+        kind = _decode_kind(row)
+    except (msgspec.DecodeError, RecursionError):
+        return EventKind("")
+    return EventKind(kind.event_type, kind.schema) if kind.event is msgspec.UNSET else kind.event
 
 
 class _RefusedError(Exception):
@@ -67,14 +77,6 @@ class _RefusedError(Exception):
 
 class _RepeatedEvent(dict[str, Any]):
     """An object that has the key `event` more than once."""
-
-
-def _kind(row: bytes) -> str:
-    try:
-        kind = _decode_kind(row)
-    except (msgspec.DecodeError, RecursionError):
-        return ""
-    return kind.event_type if kind.event is msgspec.UNSET else kind.event.event_type
 
 
 def _parse(row: bytes) -> Any:

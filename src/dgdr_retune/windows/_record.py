@@ -6,7 +6,7 @@ checks all of it.
 """
 
 from math import nan
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -16,6 +16,8 @@ Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 SCHEMA: Final = "dynamo.request.trace.v1"
 REQUEST_END: Final = "request_end"
+SKIPPED_EVENTS: Final = frozenset({"request_payload", "tool_start", "tool_end", "tool_error"})
+"""Loaders skip these in a trace, and refuse the whole of it for an event of any other name."""
 
 
 class Worker(Struct, gc=False, forbid_unknown_fields=True):
@@ -86,6 +88,12 @@ class EventKind(Struct, gc=False):
     """What a record is about."""
 
     event_type: str
+    schema: Any = None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether every loader skips a row of it."""
+        return self.event_type in SKIPPED_EVENTS and self.schema == SCHEMA
 
 
 class RowKind(Struct, gc=False):
@@ -93,3 +101,4 @@ class RowKind(Struct, gc=False):
 
     event: EventKind | UnsetType = UNSET
     event_type: str = ""
+    schema: Any = None
