@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
+from recorded import SEGMENTS, SPECIFICATION, cut_recorded
 
 from dgdr_retune.replay import (
     BuiltInEngine,
     DynamoEngine,
-    EngineSpecification,
     RouterParameters,
     Scenario,
     Trace,
@@ -48,13 +48,11 @@ from dgdr_retune.sweep import (
     LocalExecutor,
     Objective,
     Rules,
-    best_of,
     decide,
     run_sweep,
-    traffic_interval,
 )
-from dgdr_retune.windows import Completeness, CutRequest, Place, cut
-from sweep import RECORDED, WINDOW, WORKERS
+from dgdr_retune.windows import Completeness
+from sweep import judged_over_time
 
 PIECES = 4
 VARIANTS = tuple(
@@ -76,11 +74,9 @@ GRID = GridSection.model_validate(
     }
 ).expand(RouterParameters())
 SCREENED, REPEATS, FINALISTS = 4, 16, 6
-TIMED_REPLICATIONS = 8
 RULES = Rules()
 BUDGET_S = 120.0
 CLEARLY_BETTER = 0.05
-SPECIFICATION = EngineSpecification("vllm", "aggregated", WORKERS)
 
 
 @frozen
@@ -123,17 +119,9 @@ class Judge:
 
 def traffic(name: str, scratch: Path) -> Trace:
     """The whole recording, or one frontend's part of it, as one window."""
-    segments, windows = scratch / name / "segments", scratch / name / "windows"
-    windows.mkdir(parents=True)
-    for path in sorted(RECORDED.glob("*/*.gz")):
-        if not name.startswith("frontend") or path.parent.name == name:
-            target = segments / path.parent.name / path.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
-    published = cut(CutRequest(segments=Place(str(segments)), windows=Place(str(windows)), name="chat", window=WINDOW))
-    if published.path is None:
-        raise SystemExit(f"the recorded window was not cut: {published.outcome}")
-    return load_trace(published.path)
+    segments = [path for path in SEGMENTS if not name.startswith("frontend") or path.parent.name == name]
+    path, _ = cut_recorded(scratch / name, segments)
+    return load_trace(path)
 
 
 def selected(trace: Trace, rows: np.ndarray) -> Trace:
@@ -169,16 +157,9 @@ async def decided(piece: Piece, baseline: RouterParameters) -> Decision:
     trace, scenario = piece.trace, Scenario(SPECIFICATION, speedup=piece.speedup)
     async with LocalExecutor(BuiltInEngine(), trace, scenario) as executor:
         swept = await run_sweep(executor, GRID, baseline, objective=Objective.TTFT, rules=RULES, budget_s=BUDGET_S)
-        best = best_of(swept)
-        if best is None:
-            raise SystemExit(f"{piece.name}: no candidate was compared")
-        times = []
-        for router in (best.candidate.router, baseline):
-            replayed = [await executor.request_times(router, each) for each in range(TIMED_REPLICATIONS)]
-            times.append([each for each in replayed if each is not None])
-    judged = traffic_interval(trace, best.candidate.router, *times, objective=Objective.TTFT, sla=None, rules=RULES)
+        traffic = await judged_over_time(executor, swept)
     completeness = Completeness(rows=len(trace), frontends=1, fingerprints=None, gap_count=0, gap_ms=0)
-    return decide(swept, completeness, Demands(), judged)
+    return decide(swept, completeness, Demands(), traffic)
 
 
 def point_of(router: RouterParameters) -> int:

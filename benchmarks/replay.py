@@ -25,26 +25,23 @@ from time import perf_counter, sleep
 from typing import Any
 
 from attrs import frozen
+from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
 
 from dgdr_retune.replay import (
     BuiltInEngine,
     DynamoEngine,
-    EngineSpecification,
     ReplayEngine,
     RouterParameters,
     Scenario,
-    Sla,
     Trace,
 )
 from dgdr_retune.replay._simulation import compiled_run
-from sweep import WORKERS, recorded_window
 
-SCENARIO = Scenario(
-    EngineSpecification("vllm", "aggregated", WORKERS), speedup=2.0, sla=Sla(ttft_ms=200.0, itl_ms=50.0)
-)
+SCENARIO = Scenario(SPECIFICATION, speedup=SPEEDUP, sla=SLA)
+CREDITS, SCALES, TEMPERATURES = (0.0, 1.0), (0.25, 4.0), (0.0, 0.5)
 POINTS = [
     RouterParameters(overlap_score_credit=credit, prefill_load_scale=scale, temperature=temperature)
-    for credit, scale, temperature in product((0.0, 1.0), (0.25, 4.0), (0.0, 0.5))
+    for credit, scale, temperature in product(CREDITS, SCALES, TEMPERATURES)
 ]
 COMPILED = "built-in, compiled"
 PLAIN = "built-in, CPython"

@@ -18,13 +18,12 @@ from pathlib import Path
 
 import numpy as np
 from attrs import fields
+from recorded import SPECIFICATION, SPEEDUP, recorded_window
 
-from dgdr_retune.replay import BuiltInEngine, EngineSpecification, RouterParameters, Scenario, Trace
+from dgdr_retune.replay import BuiltInEngine, RouterParameters, Scenario, Trace
 from dgdr_retune.replay._simulation import compiled_run
-from sweep import WORKERS, recorded_window
 
 COPIES = (1, 12, 125)
-SPEEDUP = 2.0
 
 
 def repeated(trace: Trace, copies: int) -> Trace:
@@ -49,7 +48,7 @@ def main() -> None:
         raise SystemExit("the compiled simulator is measured: install the extra `fast`")
     with tempfile.TemporaryDirectory() as scratch:
         trace, _ = recorded_window(Path(scratch))
-    scenario, engine = Scenario(EngineSpecification("vllm", "aggregated", WORKERS), speedup=SPEEDUP), BuiltInEngine()
+    scenario, engine = Scenario(SPECIFICATION, speedup=SPEEDUP), BuiltInEngine()
     while compiled_run() is None:
         engine.replay(trace, scenario, RouterParameters(), 0)
     engine.replay(trace, scenario, RouterParameters(), 0)

@@ -1,8 +1,10 @@
 """How long a sweep of the default 108 points takes on the recorded window of 8,006 rows, and in how much memory.
 
-Two sweeps, each with worker processes of its own, whose start and compilation are counted: one replication of every
-point, and the default sweep to its decision (4 to 32 replications). Memory is the proportional share (PSS) of this
-process and all workers together, sampled every 50 ms.
+Sweeps, each with worker processes of its own: one replication of every point, and the default sweep to its decision (4
+to 32 replications), with compiled code in numba's cache; then one replication with an empty cache, where code is
+compiled beside the sweep. The start of the workers, up to the end of the first replay of each, is reported apart, and
+so is the judging of the best candidate over the window's time, which needs 16 replays in turn. Memory is the
+proportional share (PSS) of this process and all workers together, sampled five times a second.
 
     python benchmarks/sweep.py [--processes N] [--budget SECONDS] [--speedup RATIO] [--json FILE]
 """
@@ -18,63 +20,64 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from dgdr_retune.replay import (
-    BuiltInEngine,
-    EngineSpecification,
-    PolynomialTiming,
-    RouterParameters,
-    Scenario,
-    Sla,
-    Trace,
-    WorkerSpecification,
-    load_trace,
+from attrs import frozen
+from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
+from recorded import WORKERS as WORKERS  # noqa: PLC0414 -- fidelity.py takes it from here
+
+from dgdr_retune.replay import BuiltInEngine, RouterParameters, Scenario, Trace
+from dgdr_retune.sweep import (
+    Demands,
+    GridSection,
+    Job,
+    JobOutcome,
+    LocalExecutor,
+    Objective,
+    Rules,
+    TrafficInterval,
+    best_of,
+    decide,
+    run_sweep,
+    traffic_interval,
 )
-from dgdr_retune.sweep import Demands, GridSection, LocalExecutor, Objective, Rules, decide, run_sweep
-from dgdr_retune.windows import Completeness, CutRequest, Place, Window, cut
+from dgdr_retune.sweep import Sweep as Swept
+from dgdr_retune.windows import Completeness
+from replay import COMPILED, Engine, Server
 
-RECORDED = Path(__file__).parents[1] / "tests" / "data" / "recorded"
-LEFT_OUT = RECORDED / "frontend-1" / "trace.000003.jsonl.gz"  # as in the oracle's table
-WINDOW = Window(start_ms=1_796_038_800_000, end_ms=1_796_040_000_000, cutoff_ms=1_796_040_060_000)
-WORKERS = WorkerSpecification(
-    replicas=4,
-    gpus_per_worker=1,
-    max_batched_tokens=8192,
-    max_sequences=64,
-    block_size=64,
-    blocks=1200,
-    prefix_caching=True,
-    timing=PolynomialTiming(),
-)
-SWEEPS = {
-    "108 points, 1 replication": Rules(initial_replications=1, maximum_replications=1),
-    "108 points, to the decision": Rules(),
-}
-SAMPLE_S = 0.05
+ONE_REPLICATION, TO_THE_DECISION = "108 points, 1 replication", "108 points, to the decision"
+EMPTY_CACHE = "the same, empty cache"
+TIMED_REPLICATIONS = 8
+SAMPLE_S = 0.2
 
 
-def recorded_window(scratch: Path) -> tuple[Trace, Completeness]:
-    segments, windows = scratch / "segments", scratch / "windows"
-    windows.mkdir()
-    for path in sorted(RECORDED.glob("*/*.gz")):
-        if path != LEFT_OUT:
-            target = segments / path.parent.name / path.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
-    published = cut(CutRequest(segments=Place(str(segments)), windows=Place(str(windows)), name="chat", window=WINDOW))
-    if published.path is None:
-        raise SystemExit(f"the recorded window was not cut: {published.outcome}")
-    return load_trace(published.path), published.completeness
+@frozen
+class Sweep:
+    """What to measure: rules, and where numba keeps compiled code."""
+
+    name: str
+    rules: Rules
+    cache: Path
+
+
+def sweeps(scratch: Path) -> list[Sweep]:
+    """Without numba there is no cache to be empty."""
+    once, empty, filled = Rules(initial_replications=1, maximum_replications=1), scratch / "empty", scratch / "filled"
+    measured = [Sweep(ONE_REPLICATION, once, filled), Sweep(TO_THE_DECISION, Rules(), filled)]
+    if importlib.util.find_spec("numba") is None:
+        return measured
+    server = Server(Engine(COMPILED, {}), str(filled))
+    server.begin()
+    server.stop()
+    return [*measured, Sweep(EMPTY_CACHE, once, empty)]
 
 
 def proportional_bytes() -> int:
     """Memory of this process and its children, what they share counted once."""
-    me = str(os.getpid())
+    me = os.getpid()
     kib = 0
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in (str(me), *Path(f"/proc/{me}/task/{me}/children").read_text().split()):
         with suppress(OSError):  # it may end at any time
-            if me in {process.name, (process / "stat").read_text().rpartition(")")[2].split()[1]}:
-                rollup = (process / "smaps_rollup").read_text()
-                kib += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+            rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+            kib += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
     return kib * 1024
 
 
@@ -84,34 +87,61 @@ async def watch_memory(peak: list[int]) -> None:
         await asyncio.sleep(SAMPLE_S)
 
 
-async def measure(
-    trace: Trace, completeness: Completeness, rules: Rules, options: argparse.Namespace
-) -> dict[str, Any]:
-    scenario = Scenario(
-        EngineSpecification("vllm", "aggregated", WORKERS), speedup=options.speedup, sla=Sla(ttft_ms=200, itl_ms=50)
+async def judged_over_time(executor: LocalExecutor, swept: Swept) -> TrafficInterval | None:
+    """The best candidate over the window's time, as `dgdr-retune retune` judges it."""
+    best = best_of(swept)
+    if best is None:
+        return None
+    routers = (best.candidate.router, swept.results[swept.baseline].candidate.router)
+    replayed = [
+        [await executor.request_times(router, each) for each in range(TIMED_REPLICATIONS)] for router in routers
+    ]
+    timed = [[each for each in times if each is not None] for times in replayed]
+    return traffic_interval(
+        executor.trace,
+        best.candidate.router,
+        *timed,
+        objective=swept.objective,
+        sla=swept.scenario.sla,
+        rules=swept.rules,
     )
+
+
+async def measure(
+    trace: Trace, completeness: Completeness, sweep: Sweep, options: argparse.Namespace
+) -> dict[str, Any]:
+    os.environ["NUMBA_CACHE_DIR"] = str(sweep.cache)  # of the workers, which are processes that start below
+    scenario = Scenario(SPECIFICATION, speedup=options.speedup, sla=SLA)
     processes: int | Literal["auto"] = options.processes or "auto"
     baseline = RouterParameters()
     peak = [proportional_bytes()]
     watching = asyncio.create_task(watch_memory(peak))
-    begun = asyncio.get_running_loop().time()
+    clock = asyncio.get_running_loop().time
+    begun = clock()
     async with LocalExecutor(BuiltInEngine(), trace, scenario, processes) as executor:
+        first: list[JobOutcome] = []
+        await executor.replay([Job(0, baseline, each) for each in range(executor.parallelism)], first.append)
+        started = clock()
         swept = await run_sweep(
             executor,
             GridSection().expand(baseline),
             baseline,
             objective=Objective.TTFT,
-            rules=rules,
+            rules=sweep.rules,
             budget_s=options.budget,
         )
-    seconds = asyncio.get_running_loop().time() - begun
+        ended = clock()
+        traffic = await judged_over_time(executor, swept)
+    decision = decide(swept, completeness, Demands(minimum_rows=500), traffic)
+    decided = clock()
     watching.cancel()
-    decision = decide(swept, completeness, Demands(minimum_rows=500))
     if decision.outcome == "failed":
         raise SystemExit(" ".join(decision.reasons))
     replays = [replication.elapsed_s for result in swept.results for replication in result.replications]
     return {
-        "seconds": seconds,
+        "start_seconds": started - begun,
+        "seconds": ended - started,
+        "judging_seconds": decided - ended,
         "replays": len(replays),
         "seconds_a_replay": sorted(replays)[len(replays) // 2],
         "budget_exhausted": swept.exhausted,
@@ -125,11 +155,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, help="worker processes; one a core unless given")
     parser.add_argument("--budget", type=float, default=900)
-    parser.add_argument("--speedup", type=float, default=2.0)
+    parser.add_argument("--speedup", type=float, default=SPEEDUP)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         trace, completeness = recorded_window(Path(scratch))
+        measured = {
+            sweep.name: asyncio.run(measure(trace, completeness, sweep, options)) for sweep in sweeps(Path(scratch))
+        }
     result = {
         "rows": len(trace),
         "processes": options.processes or len(os.sched_getaffinity(0)),
@@ -137,7 +170,7 @@ def main() -> None:
         "numba": importlib.util.find_spec("numba") is not None,
         "python": platform.python_version(),
         "speedup": options.speedup,
-        "sweeps": {name: asyncio.run(measure(trace, completeness, rules, options)) for name, rules in SWEEPS.items()},
+        "sweeps": measured,
     }
     print(table(result))
     if options.json:
@@ -150,11 +183,16 @@ def table(result: dict[str, Any]) -> str:
         f"{result['rows']} rows, {result['processes']} processes on {result['cores']} cores, {compiled} numba, "
         f"Python {result['python']}, arrivals {result['speedup']:g} times as fast"
     )
-    lines = [setting, f"{'':30}{'wall':>9}{'replays':>9}{'a replay':>10}{'memory':>9}  outcome"]
+    lines = [
+        setting,
+        f"{'':30}{'start':>9}{'sweep':>9}{'judging':>9}{'replays':>9}{'a replay':>10}{'memory':>9}  outcome",
+    ]
     for name, sweep in result["sweeps"].items():
         lines.append(
-            f"{name:30}{sweep['seconds']:7.1f} s{sweep['replays']:9}{1000 * sweep['seconds_a_replay']:7.0f} ms"
-            f"{sweep['peak_bytes'] / 1e6:6.0f} MB  {sweep['outcome']}{' (budget ended)' * sweep['budget_exhausted']}"
+            f"{name:30}{sweep['start_seconds']:7.1f} s{sweep['seconds']:7.1f} s"
+            f"{sweep['judging_seconds']:7.1f} s{sweep['replays']:9}"
+            f"{1000 * sweep['seconds_a_replay']:7.0f} ms{sweep['peak_bytes'] / 1e6:6.0f} MB"
+            f"  {sweep['outcome']}{' (budget ended)' * sweep['budget_exhausted']}"
         )
         lines.extend(f"  {reason}" for reason in sweep["reasons"])
     return "\n".join(lines)
