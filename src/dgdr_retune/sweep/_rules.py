@@ -13,7 +13,7 @@ class Rules:
 
     Attributes:
         min_improvement_percentage: a candidate must improve by more than this, in percent of the baseline's score, at
-            the lower end of its interval.
+            the lower end of its interval; at least 0.
         confidence: of all candidates' intervals together, over all stages.
         initial_replications: of every candidate, at least 1.
         maximum_replications: of a contender, at least `initial_replications`.

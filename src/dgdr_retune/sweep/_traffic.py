@@ -102,7 +102,10 @@ def holds(traffic: TrafficInterval | None, objective: Objective, rules: Rules) -
 
 
 def _parts(objective: Objective, times: RequestTimes, trace: Trace, sla: Sla | None) -> Floats:
-    """What each request adds to the objective, up to a factor that all candidates share."""
+    """What each request adds to the objective, up to a factor that candidates all but share.
+
+    That is the replay's duration for goodput. A user's rate is that of the request's mean gap, for each of its tokens.
+    """
     match objective:
         case Objective.TTFT:
             return times.ttft_ms
