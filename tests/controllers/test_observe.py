@@ -320,6 +320,22 @@ def test_how_a_job_ended_is_its_condition() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "has_ended"),
+    [
+        ({}, False),
+        ({"active": 1, "ready": 1, "failed": 0, "uncountedTerminatedPods": {}}, False),
+        ({"uncountedTerminatedPods": {"succeeded": [], "failed": ["uid"]}}, True),
+        ({"uncountedTerminatedPods": {"succeeded": ["uid"]}}, True),
+        ({"failed": 1}, True),
+        ({"succeeded": 1}, True),
+    ],
+)
+def test_a_pod_that_is_gone_is_told_by_the_counts_of_its_job(status: Any, *, has_ended: bool) -> None:
+    of = job("r") | {"status": status}
+    assert job_state(kept_job(of)).has_ended_pods is job_state(of).has_ended_pods is has_ended
+
+
+@pytest.mark.parametrize(
     "of",
     [
         thing(CLAIM, spec={"volumeMode": "Block", "accessModes": []}, status={"phase": "Lost", "capacity": {}}),

@@ -427,6 +427,15 @@ def test_the_deadline_is_judged_by_what_the_server_shows() -> None:
     assert not any(isinstance(action, PatchRunFailure) for action in world.decide(KEY).actions)
 
 
+def test_a_run_whose_pod_has_run_and_is_gone_is_not_failed_by_the_deadline() -> None:
+    world = waiting(ContainerState(name="sweeper", started=True), ContainerState(name="publisher", started=True))
+    world.drop("pod", f"{RUN}-pod")
+    world.put("job", evolve(world.get("job", RUN), has_ended_pods=True))
+    world.catch_up()
+    world.now += timedelta(seconds=601)
+    assert world.decide(KEY).actions == ()
+
+
 # The end
 
 

@@ -46,8 +46,8 @@ def containers(job: JobState, pods: Iterable[PodState]) -> tuple[ContainerState,
 
 
 def has_started(job: JobState, pods: Iterable[PodState]) -> bool:
-    """Whether a sweeper and a publisher of the Job run or have run."""
-    return {each.name for each in containers(job, pods) if each.started} == {SWEEPER, PUBLISHER}
+    """Whether a sweeper and a publisher of the Job run or have run; of a Pod that is gone the Job alone tells."""
+    return job.has_ended_pods or {each.name for each in containers(job, pods) if each.started} == {SWEEPER, PUBLISHER}
 
 
 def has_any_started(job: JobState | None, pods: Iterable[PodState]) -> bool:

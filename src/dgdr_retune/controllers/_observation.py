@@ -201,6 +201,7 @@ class JobState:
         run_uid: its Run-UID label, empty if it has none.
         claim_uid: UID of the claim that it was created for, by `CLAIM_UID_ANNOTATION`; empty if none.
         deleted_at: when its deletion was asked for (the server's `deletionTimestamp`, which includes no grace here).
+        has_ended_pods: a Pod of it has ended, perhaps is gone, and is counted: nothing is waited for but its own end.
         end: how it ended, None while it has not.
     """
 
@@ -210,6 +211,7 @@ class JobState:
     run_uid: str = ""
     claim_uid: str = ""
     deleted_at: datetime | None = None
+    has_ended_pods: bool = False
     end: JobEnd | None = None
 
     @property

@@ -65,7 +65,7 @@ def kept_job(of: Object) -> dict[str, Json]:
         **_head(of),
         "metadata": _some(of["metadata"], *_METADATA, "annotations"),
         "spec": {"template": {"spec": _claims_of(((of.get("spec") or {}).get("template") or {}).get("spec") or {})}},
-        "status": _some(of.get("status") or {}, "conditions"),
+        "status": _some(of.get("status") or {}, "conditions", "succeeded", "failed", "uncountedTerminatedPods"),
     }
 
 

@@ -128,8 +128,15 @@ def job_state(of: Object) -> JobState:
         run_uid=run_uid_label(of),
         claim_uid=(metadata.get("annotations") or {}).get(CLAIM_UID_ANNOTATION, ""),
         deleted_at=datetime.fromisoformat(deleted) if deleted else None,
+        has_ended_pods=_has_ended_pods(of.get("status") or {}),
         end=job_end(of),
     )
+
+
+def _has_ended_pods(status: Object) -> bool:
+    """The Job controller notes a Pod before it lets it go, and counts it later."""
+    noted = status.get("uncountedTerminatedPods") or {}
+    return any(status.get(end) or noted.get(end) for end in ("succeeded", "failed"))
 
 
 def job_end(of: Object) -> JobEnd | None:
