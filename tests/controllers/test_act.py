@@ -155,11 +155,18 @@ def caches() -> Caches:
     return Caches(Cache(), Cache(), Cache(), Cache(), Cache())
 
 
-def performed(action: Action, server: Server, *, of: Caches | None = None, events: Recorder | None = None) -> Outcome:
+def performed(
+    action: Action,
+    server: Server,
+    *,
+    of: Caches | None = None,
+    events: Recorder | None = None,
+    towards: CreateJob | None = None,
+) -> Outcome:
     api = Api(server, rng=random.Random(0), attempts=1)  # noqa: S311 - jitter
     performer = Performer(api, of or caches(), events or Recorder())
     with VirtualLoop() as loop:
-        return loop.run(performer.perform(action), until_s=1000)
+        return loop.run(performer.perform(action, towards), until_s=1000)
 
 
 @pytest.mark.parametrize("name", ACTIONS)
@@ -226,15 +233,15 @@ def test_nobody_knows_what_became_of_a_write_whose_answer_says_nothing(action: A
 def test_what_says_nothing_about_the_object_is_left_to_the_queue(action: Action) -> None:
     with pytest.raises(NotSentError):
         performed(action, Server(error=NotSentError("no route")))
-    if isinstance(action, CreateJob):
-        return
     with pytest.raises(ForbiddenError):
         performed(action, Server(403, "Forbidden"))
 
 
-def test_a_job_that_is_forbidden_is_told_with_the_cause() -> None:
-    outcome = performed(ACTIONS["create job"], Server(403, "Forbidden"))
-    assert (outcome.became, outcome.refusal) == (Became.FORBIDDEN, Refusal(BODY, "because", for_now=True))
+@pytest.mark.parametrize("name", ["run status", "account", "binding", "claim", "create job"])
+def test_what_is_forbidden_on_the_way_to_a_job_is_told_as_a_refusal_of_the_job(name: str) -> None:
+    job = CreateJob({**BODY, "kind": "Job"})
+    outcome = performed(ACTIONS[name], Server(403, "Forbidden"), towards=job)
+    assert (outcome.became, outcome.refusal) == (Became.FORBIDDEN, Refusal(job.body, "because", for_now=True))
 
 
 def stored(uid: str, version: str) -> dict[str, Any]:

@@ -236,15 +236,25 @@ def test_a_job_that_is_refused_as_invalid_fails_its_run_once() -> None:
     in_cluster(scenario)
 
 
-def test_a_job_that_a_quota_forbids_is_told_and_asked_for_again() -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "what"),
+    [
+        ("POST", "/jobs", "create jobs"),
+        ("POST", "/serviceaccounts", "create serviceaccounts"),
+        ("POST", "/rolebindings", "create rolebindings"),
+        ("PATCH", f"/persistentvolumeclaims/{CLAIM}", "patch persistentvolumeclaims"),
+    ],
+)
+def test_what_is_forbidden_on_the_way_to_a_job_is_told_and_asked_for_again(method: str, path: str, what: str) -> None:
     async def scenario(cluster: Cluster) -> None:
         refused: list[str] = []
 
         async def instead(call: Call) -> Answer | None:
-            if not (call.method == "POST" and call.path.endswith("/jobs")):
+            if not (call.method == method and call.path.endswith(path)):
                 return None
             refused.append(call.path)
-            said = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "exceeded quota: few-jobs"}
+            message = f"exceeded quota: few-jobs, request {len(refused)}"
+            said = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}
             return Answer(403, {}, json.dumps(said).encode())
 
         def message() -> str:
@@ -258,11 +268,12 @@ def test_a_job_that_a_quota_forbids_is_told_and_asked_for_again() -> None:
             cluster.request()
             await asyncio.sleep(60)
             assert "few-jobs" in message()
-            before = len(cluster.transport.writes())
+            before = len(cluster.transport.calls)
             await asyncio.sleep(600)
-            assert "few-jobs" in message()
+            assert f"request {len(refused)}" in message()
             assert 8 < len(refused) < 16
-            assert set(cluster.transport.writes()[before:]) == {"create jobs"}
+            writes = {each.what for each in cluster.transport.calls[before:] if each.verb in ("create", "patch")}
+            assert writes == {what, "patch dynamographdeploymentruns/status"}
             cluster.transport.instead = None
             await cluster.until(lambda: running(cluster), most_s=90)
 

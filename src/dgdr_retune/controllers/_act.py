@@ -82,7 +82,7 @@ class Outcome:
 
     Attributes:
         became: which of the six.
-        refusal: of the create of a Run or Job that is INVALID, or of a Job that is FORBIDDEN.
+        refusal: of the create of a Run or Job that is INVALID, or of a Job of which something is FORBIDDEN.
     """
 
     became: Became
@@ -113,15 +113,19 @@ class Performer:
         self._caches = caches
         self._events = events
 
-    async def perform(self, action: Action) -> Outcome:
+    async def perform(self, action: Action, towards: CreateJob | None = None) -> Outcome:
         """Perform one action.
+
+        Args:
+            action: what to do.
+            towards: the Job that it is a step towards, or is: its Run says what is forbidden on the way.
 
         Errors: `KubeError` for what says nothing about the object: the server is not reached, or grants it not.
         """
         try:
             await self._call(action)
         except (RefusedError, MaybeAppliedError) as error:
-            outcome = _outcome(action, error)
+            outcome = _outcome(action, error, towards)
             if outcome is None:
                 raise
             if outcome is not DONE:
@@ -184,7 +188,7 @@ class Performer:
         cache.wrote(await self._api.patch(resource, of.namespace, of.name, fenced, subresource=subresource))
 
 
-def _outcome(action: Action, error: RefusedError | MaybeAppliedError) -> Outcome | None:
+def _outcome(action: Action, error: RefusedError | MaybeAppliedError, towards: CreateJob | None) -> Outcome | None:
     """What became of an action, None where the answer says nothing about its object."""
     match error, action:
         case AlreadyExistsError(), CreateServiceAccount() | CreateRoleBinding():
@@ -192,8 +196,8 @@ def _outcome(action: Action, error: RefusedError | MaybeAppliedError) -> Outcome
         case ((InvalidError() | RefusedError(status=HTTPStatus.BAD_REQUEST)), CreateRun() | CreateJob()):
             # 400: a field that the server does not know, for its definitions may be those of another release
             return Outcome(Became.INVALID, Refusal(action.body, str(error)))
-        case ForbiddenError(), CreateJob():
-            return Outcome(Became.FORBIDDEN, Refusal(action.body, str(error), for_now=True))
+        case ForbiddenError(), _ if towards is not None:
+            return Outcome(Became.FORBIDDEN, Refusal(towards.body, str(error), for_now=True))
     became = _became(error)
     return None if became is None else Outcome(became)
 

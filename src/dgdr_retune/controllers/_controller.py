@@ -9,6 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from attrs import frozen
 
 from dgdr_retune.controllers._act import Became, Outcome, Performer
+from dgdr_retune.controllers._actions import CreateJob
 from dgdr_retune.controllers._caches import Key
 from dgdr_retune.controllers._decision import Decision
 from dgdr_retune.controllers._observation import Read, Refusal
@@ -113,12 +114,16 @@ class Controller(Generic[Seen]):
             decision = await self._decide(key)
         except BehindError:
             return BEHIND_S
+        towards = next((each for each in decision.actions if isinstance(each, CreateJob)), None)
         for action in decision.actions:
-            outcome = await self._performer.perform(action)
+            outcome = await self._performer.perform(action, towards)
             if outcome.became is not Became.DONE:
                 return self._after(key, outcome)
         self._not_done.pop(key, None)
-        return 0.0 if decision.actions else decision.look_again_s
+        if decision.actions:
+            return 0.0
+        self._refused.pop(key, None)  # it is told: what was refused may be tried again at the next look
+        return decision.look_again_s
 
     async def _decide(self, key: Key) -> Decision:
         parts = self._parts
@@ -131,7 +136,6 @@ class Controller(Generic[Seen]):
                     f"{parts.name} asks again for what was just read: {sorted(map(str, decision.reads))}"
                 )
             seen = await parts.observer.read(key, seen, missing)
-        self._refused.pop(key, None)
         self._in_doubt.discard(key)
         return decision
 
