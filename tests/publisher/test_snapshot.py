@@ -106,6 +106,11 @@ BAD: dict[str, Json] = {
     "parameters no object": snapshot(candidate(1.0, parameters=[])),
     "no metrics": snapshot({k: v for k, v in candidate(1.0).items() if k != "metrics"}),
     "metric not finite": snapshot(candidate(1.0, metrics={"score": float("inf")})),
+    "metric beyond any double": snapshot(candidate(1.0, metrics={"score": -(10**400)})),
+    "parameter beyond any double": snapshot(candidate(1.0, parameters={"tp": 10**309})),
+    "deployment with a number beyond any double": snapshot(
+        candidate(1.0, manifest=manifest(deployment(spec={"backendFramework": "vllm", "x": 10**400})))
+    ),
     "materialized without a manifest": snapshot({k: v for k, v in candidate(1.0).items() if k != "manifest"}),
     "materialized with an error": snapshot(candidate(1.0, error="e")),
     "failed with a manifest": snapshot(unmaterialized(1.0) | {"manifest": "a: 1"}),

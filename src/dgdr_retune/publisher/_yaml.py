@@ -14,6 +14,8 @@ MAX_NODES: Final = 500_000
 
 MAX_DEPTH: Final = 64
 
+_NUMBER_SHOWN: Final = 100
+
 _TAG: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null"))
 _COLLECTIONS: Final = frozenset((None, "!", _TAG + "seq", _TAG + "map"))
@@ -151,11 +153,19 @@ def _scalar(loader: _Loader, event: yaml.ScalarEvent) -> Json:
     if tag not in _SCALARS:
         raise YamlError(f"the tag {tag!r} is not used here; write the plain value")
     value = loader.yaml_constructors[tag](loader, yaml.ScalarNode(tag, event.value))
-    if isinstance(value, float) and not math.isfinite(value):
-        raise YamlError(f"{event.value} is no JSON number; write null")
+    if isinstance(value, int | float) and not _is_finite(value):
+        raise YamlError(f"{event.value[:_NUMBER_SHOWN]} is no number that an API server takes; write null")
     if isinstance(value, str) and not value.isprintable():
         _check_unicode(value)
     return value
+
+
+def _is_finite(number: float) -> bool:
+    """Whether it is a finite number once an API server has read it: an integer beyond int64 as a double."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _check_unicode(text: str) -> None:
