@@ -111,7 +111,7 @@ def rows(results: dict[str, Any]) -> list[Row]:
         ]
     if "scale" in results:
         largest = results["scale"]["windows"][-1]
-        lines.append(Row(f"one replay of {largest['rows']:,} requests", largest["seconds"]))
+        lines.append(Row(f"one replay of {largest['rows']:,} requests, processor time", largest["seconds"]))
     return lines
 
 
