@@ -15,7 +15,7 @@ class Term:
     Attributes:
         identity: who leads.
         number: the Lease's ``leaseTransitions``; it grows with each term, so that a later term's writes can be told
-            from an earlier one's.
+            from an earlier one's, as long as nobody deletes the Lease: a new one counts from 0.
     """
 
     identity: str

@@ -51,7 +51,8 @@ exit statuses:
 An input that is no grid of router parameters on a trace, or whose generator is aic, is handed to `{PROGRAM} recommend`
 where that is installed, and refused where it is not. Its exit statuses are kept (1, 2, 124 timeout at its start or end,
 130), but {ExitStatus.RESOURCE_LIMITED} (resource-limited) is {ExitStatus.SUCCEEDED} if it wrote a result.
-Every end but SIGKILL leaves a final snapshot that names the cause.
+Once it has loaded, which takes a second or two, and knows the snapshot's directory, every end but SIGKILL leaves a
+final snapshot that names the cause.
 """
 
 
