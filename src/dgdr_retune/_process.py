@@ -1,8 +1,9 @@
-"""The processes of this package: how many are of use, and that a child dies with its parent."""
+"""The processes of this package: how many are of use, that a child finds our modules and dies with its parent."""
 
 import ctypes
 import os
 import signal
+import sys
 from math import ceil
 from pathlib import Path
 
@@ -22,6 +23,12 @@ def processors(quota: Path = _QUOTA) -> int:
     except (OSError, ValueError):  # no cgroup, or `max`
         return allowed
     return max(1, min(allowed, ceil(limit / period)))
+
+
+def child_environment(**more: str) -> dict[str, str]:
+    """This process's environment and `more`, for a child that is to find the modules that this one finds."""
+    search = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    return {**os.environ, "PYTHONPATH": search, **more}
 
 
 def die_with(parent: int) -> None:

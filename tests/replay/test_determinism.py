@@ -13,7 +13,7 @@ import pytest
 from attrs import astuple, fields
 from busy_jobs import CANDIDATES, JOBS, busy_disaggregated_scenario, busy_scenario, busy_trace, digits
 from hypothesis import given, settings
-from replay_cases import Case, cases, disaggregated_cases
+from replay_cases import Case, cases, disaggregated_cases, request, scenario
 
 from dgdr_retune.replay import BuiltInEngine, RouterParameters, Trace, attach, share
 from dgdr_retune.replay._simulation import compiled_run, simulate
@@ -89,6 +89,16 @@ def test_compiled_code_gives_the_same_numbers_as_cpython(compiled: Run, case: Ca
         assert bits(getattr(fast, field.name)) == bits(getattr(plain, field.name)), field.name
 
 
+@pytest.mark.fast
+def test_tables_outgrow_their_room_with_the_same_numbers_compiled(compiled: Run) -> None:
+    """Here those of the blocks that waiting requests are to fill."""
+    line = tuple(request(5 * place, list(range(20 * place, 20 * place + 20)), 70, block_size=2) for place in range(300))
+    case = Case(line, scenario(block_size=2, blocks=300), RouterParameters())
+    fast = simulate(case.trace, case.scenario, case.router, 0, compiled)
+    plain = simulate(case.trace, case.scenario, case.router, 0)
+    assert bits(fast.end_ms) == bits(plain.end_ms)
+
+
 def bits(value: Any) -> tuple[str, bytes]:
     array = np.asarray(value)
     return array.dtype.kind, array.tobytes()
@@ -102,8 +112,8 @@ def test_all_replays_are_one_type_to_the_compiler(compiled: Run) -> None:
         attached = attach(handle)
     thawed = Trace(*(np.array(column) for column in astuple(trace)))  # as unpickled, its columns can be written
     for one in (trace, attached, thawed):
-        for scenario in (busy_scenario(), busy_disaggregated_scenario()):
-            simulate(one, scenario, RouterParameters(temperature=0.5), 1, compiled)
+        for busy in (busy_scenario(), busy_disaggregated_scenario()):
+            simulate(one, busy, RouterParameters(temperature=0.5), 1, compiled)
     assert len(compiled.signatures) == 1  # type: ignore[attr-defined]  # numba's dispatcher
 
 

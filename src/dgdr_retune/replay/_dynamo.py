@@ -13,13 +13,13 @@ import tempfile
 import threading
 import weakref
 from collections import defaultdict
-from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
 import numpy as np
 from attrs import frozen
 
+from dgdr_retune._process import child_environment
 from dgdr_retune.replay._built_in import check_block_size
 from dgdr_retune.replay._dynamo_messages import Answer, PerRequest, Ready, Replay
 from dgdr_retune.replay._engine import Metrics, RequestTimes, RouterParameters, Scenario, Sla
@@ -215,11 +215,10 @@ class _Child:
 
     def __init__(self, records: IO[bytes]) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- open as long as the child lives
-        search = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         self._spawner = threading.current_thread()
         self._process = subprocess.Popen(  # noqa: S603 -- this interpreter, and arguments that are numbers
             [sys.executable, "-P", "-m", _MODULE, str(records.fileno()), str(os.getpid())],
-            env={**os.environ, "DYN_LOG": "error", "PYTHONPATH": search},
+            env=child_environment(DYN_LOG="error"),
             pass_fds=[records.fileno()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

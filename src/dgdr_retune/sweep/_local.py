@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
@@ -17,7 +16,7 @@ import msgspec
 import numpy as np
 from attrs import define, field, frozen
 
-from dgdr_retune._process import processors
+from dgdr_retune._process import child_environment, processors
 from dgdr_retune.replay import Metrics, ReplayEngine, RequestTimes, RouterParameters, Scenario, Trace, share
 from dgdr_retune.sweep._executor import Failure, Job, JobFailed, JobOutcome, Replayed
 from dgdr_retune.sweep._worker import LENGTH_BYTES, Answer, Question, frame
@@ -150,7 +149,7 @@ class _Worker:
             try:
                 process = subprocess.Popen(  # noqa: S603 -- this interpreter, and arguments that are numbers
                     [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno()), str(os.getpid())],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+                    env=child_environment(),
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,

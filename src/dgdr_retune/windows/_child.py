@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
+from dgdr_retune._process import child_environment
 from dgdr_retune.windows._cut import Cut
 from dgdr_retune.windows._errors import CutError, Failure
 from dgdr_retune.windows._request import CutRequest
@@ -53,7 +54,7 @@ async def cut_in_child(request: CutRequest, *, deadline_s: float) -> Cut:
         ours.setblocking(False)
         child = subprocess.Popen(  # noqa: S603, ASYNC220 -- this interpreter; starting it takes asyncio as long
             [sys.executable, "-P", "-m", MODULE],  # -P: nothing from the working directory
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
+            env=child_environment(OPENBLAS_NUM_THREADS="1"),  # a process with threads must not fork
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             start_new_session=True,

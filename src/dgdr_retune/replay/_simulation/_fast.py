@@ -17,6 +17,7 @@ from typing import Any
 
 from attrs import define
 
+from dgdr_retune._process import child_environment
 from dgdr_retune.replay._simulation._compile import can_compile, compile_kernels, sources_digest
 from dgdr_retune.replay._simulation._simulate import Run, build_entry
 
@@ -54,10 +55,9 @@ def _begin() -> None:
     _compilation.ready = marker is None or marker.exists()
     if _compilation.ready:
         return
-    search = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     _compilation.child = subprocess.Popen(  # noqa: S603 -- this interpreter, and a number
         [sys.executable, "-P", "-m", _WARM_UP, str(os.getpid())],
-        env={**os.environ, "PYTHONPATH": search},
+        env=child_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -168,19 +168,25 @@ def _with_more_entries(state: State) -> State:
     entries, buckets, _ = _empty_entries(shape, 2 * count)
     entries[: len(state.entries)] = state.entries
     table = _like(state.entries)
-    new = state._replace(entries=table(entries), buckets=table(buckets))
+    new = state._replace(entries=table(entries), buckets=table(_filled(buckets, entries, np.array(state.buckets))))
     new.entries[(2 * count - 1) * shape.entry_size + KEY] = state.scratch[FREE_ENTRY]
     new.scratch[FREE_ENTRY] = count * shape.entry_size
     new.scratch[FREE_ENTRIES] += count
-    mask = len(new.buckets) - 1
-    for entry in state.buckets:
-        if entry < 0:
-            continue
-        place = bucket_of(new.buckets, new.entries[entry + KEY], new.entries[entry + OWNER])
-        while new.buckets[place] >= 0:
-            place = (place + 1) & mask
-        new.buckets[place] = entry
     return new
+
+
+def _filled(empty: NDArray[np.int64], entries: NDArray[np.int64], smaller: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A hash table with the entries of a smaller one. In Python's integers: the hash overflows numpy's."""
+    buckets = empty.tolist()
+    used = smaller[smaller >= 0]
+    for entry, key, owner in zip(
+        used.tolist(), entries[used + KEY].tolist(), entries[used + OWNER].tolist(), strict=True
+    ):
+        place = bucket_of(buckets, key, owner)
+        while buckets[place] >= 0:
+            place = (place + 1) & (len(buckets) - 1)
+        buckets[place] = entry
+    return np.array(buckets, dtype=np.int64)
 
 
 def _policy(scenario: Scenario, router: RouterParameters, replication: int) -> Policy:
