@@ -3,19 +3,20 @@
 import asyncio
 import copy
 import random
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from controllers.cluster import CLAIM, CONFIGURATION, NAMESPACE, RUNS, Cluster, in_cluster
+from controllers.cluster import CLAIM, CONFIGURATION, JOBS, NAMESPACE, RUNS, Cluster, in_cluster
 from dgdr_retune.api import REQUEST_GENERATION_ANNOTATION, RUN_FAILURE_ANNOTATION, RUN_UID_LABEL, claim_finalizer
 from dgdr_retune.controllers._caches import Caches, job_indexes, jobs_ahead, next_in_line, pod_indexes, run_indexes
 from dgdr_retune.controllers._observation import JobEnd, Read
-from dgdr_retune.controllers._observe import BehindError, ClaimObserver, RequestObserver, RunObserver
+from dgdr_retune.controllers._observe import SELECTED_RUNS, BehindError, ClaimObserver, RequestObserver, RunObserver
 from dgdr_retune.controllers._projections import kept_claim, kept_job, kept_pod, kept_request, kept_run
 from dgdr_retune.controllers._states import claim_state, job_state, pod_state, request_state, run_state
-from dgdr_retune.kube import Api, Cache
+from dgdr_retune.kube import Api, Cache, Call
 from dgdr_retune.testing._node import Script
 
 ALL_OF_RUN = frozenset({Read.REQUEST, Read.RUN, Read.CLAIM, Read.JOBS, Read.PODS, Read.ACCESS})
@@ -167,6 +168,9 @@ def at(second: int) -> dict[str, Any]:
     return {"creationTimestamp": f"2026-01-01T00:00:{second:02}Z"}
 
 
+NAME_TAKEN = {"type": "Completed", "status": "False", "reason": "JobNameConflict"}
+
+
 def test_unfinished_jobs_and_earlier_runs_that_can_start_go_first() -> None:
     mine = run_of("m", metadata=at(5))
     runs = [
@@ -180,10 +184,14 @@ def test_unfinished_jobs_and_earlier_runs_that_can_start_go_first() -> None:
         run_of("has-job", metadata=at(1)),
         run_of("records-job", metadata=at(1), status={"jobRef": {"name": "x"}}),
         run_of("going", metadata={**at(1), "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        run_of("name-taken", metadata=at(1), status={"conditions": [NAME_TAKEN]}),
+        run_of("request-going", metadata=at(1)),
     ]
+    requests = {(name := each["metadata"]["ownerReferences"][0]["name"]): thing(name) for each in runs}
+    requests["request-going"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     made = caches(
         claims=[thing(CLAIM)],
-        requests=[thing(each["metadata"]["ownerReferences"][0]["name"]) for each in runs],
+        requests=list(requests.values()),
         runs=runs,
         jobs=[job("has-job-run-1"), job("ended", ended="Complete"), job("failed", ended="Failed")],
     )
@@ -464,21 +472,66 @@ def test_a_run_that_was_made_again_is_not_mixed_up_with_the_one_in_the_cache() -
     in_cluster(scenario)
 
 
-@pytest.mark.parametrize("stale", [1, 40])
-def test_a_claim_is_read_with_one_list_of_a_kind_however_many_finalizers_are_stale(stale: int) -> None:
+def uids(count: int) -> list[str]:
+    return [str(uuid.UUID(int=number, version=4)) for number in range(count)]
+
+
+SELECTED = uids(SELECTED_RUNS)
+
+
+@pytest.mark.parametrize(
+    ("stale", "selector"),
+    [
+        (SELECTED[:1], f"{RUN_UID_LABEL} in ({SELECTED[0]})"),
+        (SELECTED, f"{RUN_UID_LABEL} in ({','.join(SELECTED)})"),
+        (uids(SELECTED_RUNS + 1), RUN_UID_LABEL),
+        ([SELECTED[0], "u" * 60], RUN_UID_LABEL),  # in the finalizer it is a hash, on the Job it is not
+    ],
+    ids=["one", "as many as are selected", "more", "hash"],
+)
+def test_a_claim_is_read_with_one_list_of_a_kind_however_many_finalizers_are_stale(
+    stale: list[str], selector: str
+) -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.claim()
-        finalizers = [claim_finalizer(f"uid-{number}") for number in range(stale)]
+        volumes = [{"name": "trace", "persistentVolumeClaim": {"claimName": CLAIM}}]
+        for uid in (stale[-1], "another"):
+            metadata = {"name": f"of-{uid}", "labels": {RUN_UID_LABEL: uid}}
+            spec = {"template": {"spec": {"containers": [], "volumes": volumes}}}
+            cluster.people.create(JOBS, NAMESPACE, {"metadata": metadata, "spec": spec})
+        selectors: list[str] = []
+
+        async def note(call: Call) -> None:
+            if call.path.endswith(("/jobs", "/pods")):
+                selectors.append(call.query["labelSelector"])
+
+        cluster.transport.instead = note
+        finalizers = [claim_finalizer(uid) for uid in stale]
         observer = ClaimObserver(cluster.api(), caches(claims=[thing(CLAIM, metadata={"finalizers": finalizers})]))
         cached = observer.cached((NAMESPACE, CLAIM), None)
         with pytest.raises(BehindError):  # the server's claim is another one
             await observer.read((NAMESPACE, CLAIM), cached, ALL_OF_CLAIM)
         cluster.transport.calls.clear()
-        await observer.read((NAMESPACE, CLAIM), cached, ALL_OF_CLAIM - {Read.CLAIM})
+        seen = await observer.read((NAMESPACE, CLAIM), cached, ALL_OF_CLAIM - {Read.CLAIM})
         assert sorted(each.what for each in cluster.transport.calls) == [
             "list dynamographdeploymentruns",
             "list jobs",
             "list pods",
         ]
+        assert selectors == [selector, selector]
+        assert [job.ref.name for job in seen.jobs] == [f"of-{stale[-1]}"]
+
+    in_cluster(scenario)
+
+
+def test_no_job_is_asked_for_where_the_server_has_the_run_of_every_finalizer() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.done_run("r")
+        finalizers = [claim_finalizer(cluster.get(RUNS, "r")["metadata"]["uid"])]
+        observer = ClaimObserver(cluster.api(), caches(claims=[thing(CLAIM, metadata={"finalizers": finalizers})]))
+        cached = observer.cached((NAMESPACE, CLAIM), None)
+        seen = await observer.read((NAMESPACE, CLAIM), cached, ALL_OF_CLAIM - {Read.CLAIM})
+        assert [each.what for each in cluster.transport.calls] == ["list dynamographdeploymentruns"]
+        assert (seen.jobs, seen.pods) == ((), ())
 
     in_cluster(scenario)

@@ -102,10 +102,18 @@ def test_a_job_wakes_its_run_and_its_end_those_that_wait() -> None:
     assert world.by("job", job("r"), None) >= {"run r", f"claim {CLAIM}"}
 
 
-def test_a_job_or_pod_of_a_run_that_is_gone_wakes_the_claim_that_it_mounts() -> None:
+def test_a_job_of_a_run_that_is_gone_wakes_the_claim_that_it_mounts_unless_it_is_only_waited_for() -> None:
     world = Woken(caches())
+    stopped = job("r", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "2"})
     assert world.by("job", None, job("r")) == {"run r", f"claim {CLAIM}"}
-    assert world.by("pod", None, pod("p")) == {"run r", f"claim {CLAIM}"}
+    assert world.by("job", job("r"), stopped) == {"run r"}
+    assert world.by("job", stopped, None) == {"run r", f"claim {CLAIM}"}
+
+
+def test_a_pod_of_a_run_that_is_gone_wakes_the_claim_when_it_is_gone_alone() -> None:
+    world = Woken(caches())
+    assert world.by("pod", None, pod("p")) == {"run r"}
+    assert world.by("pod", pod("p"), None) == {"run r", f"claim {CLAIM}"}
 
 
 def test_a_pod_wakes_its_run_when_something_changes_that_is_read_and_its_absence_the_claim() -> None:

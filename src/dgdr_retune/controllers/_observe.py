@@ -1,5 +1,9 @@
 """From caches, and from the server where a decision asks for it, to what a controller decides on."""
 
+import re
+from collections.abc import Iterable
+from typing import Final
+
 from attrs import evolve, frozen
 
 from dgdr_retune.api import RUN_UID_LABEL, claim_finalizer, is_claim_finalizer, label_value
@@ -31,6 +35,10 @@ from dgdr_retune.controllers._observation import (
 )
 from dgdr_retune.controllers._states import claim_state, controller, job_state, pod_state, request_state, run_state
 from dgdr_retune.kube import CLAIMS, JOBS, PODS, ROLE_BINDINGS, SERVICE_ACCOUNTS, Api, Cache, NotFoundError, Resource
+
+SELECTED_RUNS: Final = 50
+"""Runs whose Jobs and Pods are asked for by their UIDs: more are no longer a short address, and all are listed."""
+_UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class BehindError(Exception):
@@ -183,7 +191,7 @@ class ClaimObserver:
         )
 
     async def read(self, key: Key, seen: ClaimObservation, reads: frozenset[Read]) -> ClaimObservation:
-        """The same with parts as the server has them: one list of a kind, however many finalizers are stale.
+        """The same with parts as the server has them: at most one list of a kind, however many finalizers are stale.
 
         Errors: `BehindError`, `KubeError`.
         """
@@ -197,12 +205,21 @@ class ClaimObserver:
             seen = evolve(seen, claim=claim)
         stale = frozenset(_without_a_run(() if seen.claim is None else seen.claim.finalizers, seen.run_uids))
         if Read.JOBS in reads:
-            jobs = map(job_state, (await self.api.list(JOBS, namespace, label_selector=RUN_UID_LABEL)).items)
+            jobs = map(job_state, await self._labelled(JOBS, namespace, stale))
             seen = evolve(seen, jobs=tuple(job for job in jobs if _is_of(job, stale)))
         if Read.PODS in reads:
-            pods = map(pod_state, (await self.api.list(PODS, namespace, label_selector=RUN_UID_LABEL)).items)
+            pods = map(pod_state, await self._labelled(PODS, namespace, stale))
             seen = evolve(seen, pods=tuple(pod for pod in pods if _is_of(pod, stale)))
         return evolve(seen, fresh=seen.fresh | reads)
+
+    async def _labelled(self, resource: Resource, namespace: str, finalizers: frozenset[str]) -> Iterable[Object]:
+        """What is labelled as of the Runs of these finalizers, and maybe of others."""
+        if not finalizers:
+            return ()
+        uids = sorted(filter(None, map(_run_uid, finalizers)))
+        few = len(uids) == len(finalizers) <= SELECTED_RUNS
+        selector = f"{RUN_UID_LABEL} in ({','.join(uids)})" if few else RUN_UID_LABEL
+        return (await self.api.list(resource, namespace, label_selector=selector)).items
 
 
 def _cached(cache: Cache, key: Key) -> Object | None:
@@ -240,6 +257,12 @@ def _uids(objects: tuple[Object, ...]) -> frozenset[str]:
 def _without_a_run(finalizers: tuple[str, ...], run_uids: frozenset[str]) -> list[str]:
     live = {claim_finalizer(uid) for uid in run_uids}
     return [each for each in finalizers if is_claim_finalizer(each) and each not in live]
+
+
+def _run_uid(finalizer: str) -> str:
+    """The UID that stands in it, as it does on the Run's Jobs and Pods; empty for one that may be a hash there."""
+    found = _UID.search(finalizer)
+    return found[0] if found is not None and claim_finalizer(found[0]) == finalizer else ""
 
 
 def _is_of(of: JobState | PodState, finalizers: frozenset[str]) -> bool:

@@ -81,11 +81,15 @@ class Wakes:
             self._wake_next(namespace)
 
     def on_job(self, old: Change, new: Change) -> None:
-        """A Job concerns its Run, or the claim that a Run that is gone held; its end the Runs that wait."""
+        """A Job concerns its Run, or the claims that it mounts; its end the Runs that wait.
+
+        It concerns the claims if it is gone, or if its Run is and nobody has stopped it yet.
+        """
         job = _either(old, new)
         namespace, name = key_of(job)
         self._run((namespace, name))
-        self._wake_holders(job, claims_of_job(job), is_gone=new is None)
+        if new is None or not ("deletionTimestamp" in new["metadata"] or self._has_run(new)):
+            self._wake_claims(namespace, claims_of_job(job))
         if new is None or job_end(job) is not None:
             self._wake_next(namespace)
 
@@ -97,7 +101,8 @@ class Wakes:
         owner = controller(pod)
         if owner.get("kind") == "Job":
             self._run((key_of(pod)[0], owner["name"]))
-        self._wake_holders(pod, mounted_claims(pod["spec"]), is_gone=new is None)
+        if new is None:
+            self._wake_claims(key_of(pod)[0], mounted_claims(pod["spec"]))
 
     def on_claim(self, old: Change, new: Change) -> None:
         """A claim concerns those of its Runs that are not done or still hold it.
@@ -124,13 +129,13 @@ class Wakes:
             for run in self._caches.runs.select(HELD_BY, holder_key(namespace, finalizer)):
                 self._run(key_of(run))
 
-    def _wake_holders(self, of: Object, claims: tuple[str, ...], *, is_gone: bool) -> None:
-        """Of a Job or Pod: the claims that it mounts, if it is gone or its Run is."""
-        namespace, _ = key_of(of)
-        runs = self._caches.runs.select(HELD_BY, holder_key(namespace, claim_finalizer(run_uid_label(of))))
-        if is_gone or not runs:
-            for claim in claims:
-                self._claim((namespace, claim))
+    def _has_run(self, job: Object) -> bool:
+        holder = holder_key(key_of(job)[0], claim_finalizer(run_uid_label(job)))
+        return bool(self._caches.runs.select(HELD_BY, holder))
+
+    def _wake_claims(self, namespace: str, names: tuple[str, ...]) -> None:
+        for name in names:
+            self._claim((namespace, name))
 
     def _wake_next(self, namespace: str) -> None:
         """Once for all changes at hand: at the start thousands of Runs that are done are told of in one go."""
