@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attrs import define, evolve, field
 
@@ -70,6 +70,7 @@ BAD_SPEC = {**SPEC, "objective": {"mode": "Pareto", "metrics": ["Throughput", "T
 EPOCH = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
 Kind = str
+Hold = Literal["somebody", "orphan"]
 Snapshot = Mapping[str, Any]
 Key = tuple[Kind, str]
 """`request`, `run` or `claim`, and a name."""
@@ -93,6 +94,8 @@ class World:
     refuses_runs: bool = False
     refuses_jobs: bool = False
     released: set[str] = field(factory=set)
+    holds: dict[str, Hold] = field(factory=dict)
+    """By UID: whose finalizer keeps a Request or a Run that is deleted."""
 
     # What everybody sees
 
@@ -164,20 +167,49 @@ class World:
             self.put("job", evolve(self.get("job", name), deleted_at=self.now))
         self.collect()
 
+    def hold(self, kind: Kind, name: str) -> None:
+        """Put a finalizer on a Request or a Run."""
+        self.holds[self.get(kind, name).ref.uid] = "somebody"
+
     def delete(self, kind: Kind, name: str) -> None:
-        """Delete a Request or a Run in the background: it is gone, and what it owned goes with the next collection."""
-        self.drop(kind, name)
+        """Delete a Request or a Run in the background: once it is gone, what it owned goes with the collection."""
+        self._remove(kind, self.get(kind, name))
         self.collect()
 
     def orphan(self, kind: Kind, name: str) -> None:
-        """Delete a Request or a Run and leave what it owned, as `--cascade=orphan` does."""
-        uid = self.get(kind, name).ref.uid
-        owned, owner = ("run", "request_uid") if kind == "request" else ("job", "controller_uid")
-        for each in tuple(self.objects[owned].values()):
-            if getattr(each, owner) == uid:
-                self.put(owned, evolve(each, **{owner: ""}))
-        self.drop(kind, name)
+        """Delete a Request or a Run and leave what it owned, as `--cascade=orphan` does; `let_go` ends it."""
+        self.holds[self.get(kind, name).ref.uid] = "orphan"
+        self.delete(kind, name)
+
+    def let_go(self, kind: Kind, name: str) -> None:
+        """Take the finalizer off a Request or a Run."""
+        of = self.get(kind, name)
+        if self.holds.pop(of.ref.uid) == "orphan":
+            owned, owner = ("run", "request_uid") if kind == "request" else ("job", "controller_uid")
+            for each in tuple(self.objects[owned].values()):
+                if getattr(each, owner) == of.ref.uid:
+                    self.put(owned, evolve(each, **{owner: ""}))
+        if of.deleting:
+            self.drop(kind, name)
         self.collect()
+
+    def take_owner_away(self, job: str) -> None:
+        """Remove a Job's owner reference."""
+        self.put("job", evolve(self.get("job", job), controller_uid=""))
+
+    def _remove(self, kind: Kind, of: Any) -> None:
+        """Of a Request that stays the server makes a new generation, for a time of deletion is written on it."""
+        if of.ref.uid not in self.holds:
+            self.drop(kind, of.ref.name)
+        elif not of.deleting and kind == "request":
+            generation = of.generation + 1
+            spec = of.object["spec"]
+            self.put(
+                kind,
+                evolve(of, deleting=True, generation=generation, object=_request_object(of.ref, spec, generation)),
+            )
+        elif not of.deleting:
+            self.put(kind, evolve(of, deleting=True))
 
     # What the cluster does
 
@@ -191,7 +223,7 @@ class World:
     def _collect_once(self) -> None:
         for run in tuple(self.objects["run"].values()):
             if run.request_uid not in ("", "another") and self.of_uid("request", run.request_uid) is None:
-                self.drop("run", run.ref.name)
+                self._remove("run", run)
         for job in tuple(self.objects["job"].values()):
             self._collect_job(job)
         for pod in tuple(self.objects["pod"].values()):
@@ -368,7 +400,7 @@ class World:
         stored = self.get("run", action.run.name)
         if stored is not None and stored.ref.uid == action.run.uid:
             assert stored.is_done, "only a Run that is done is history"
-            self.drop("run", action.run.name)
+            self._remove("run", stored)
         return True
 
     def patch_request(self, _: Key, action: PatchRequestStatus) -> bool:
@@ -393,13 +425,18 @@ class World:
         if run is None:
             return False
         assert run.request_uid != "another", "a foreign Run is left alone"
+        request = self.of_uid("request", run.request_uid)
+        says = action.status.completed
+        if says.reason == "Superseded" and request is not None and not run.is_done:
+            made = request.generation - request.deleting
+            assert made > run.generation, "only a generation that somebody made takes a Run's place"
         if run.is_done:
             assert action.status.completed == run.status.completed, "a terminal condition never changes"
         assert action.status != run.status, "a status is written when it changes"
         assert run.status.input in (None, action.status.input), "the recorded input stays"
         done = evolve(run, status=action.status)
         if done.is_done and done.status.completed.reason not in ("SearchSucceeded", "SearchFailed"):
-            left = [job for job in self.objects["job"].values() if job.controller_uid == run.ref.uid]
+            left = [job for job in self.objects["job"].values() if job.owner_uid == run.ref.uid]
             assert not any(job.result is None for job in left), "a stopped Run is done once its Job is gone"
         self.put("run", done)
         return True
@@ -477,7 +514,7 @@ class World:
             return False
         assert job.deleted_at is None, "a Job is not deleted twice"
         assert job.controller_uid != "somebody", "a foreign Job is left alone"
-        if self.of_uid("run", job.controller_uid) is not None:
+        if self.of_uid("run", job.owner_uid) is not None:
             assert job.end is None, "a finished Job is never stopped"
         self.put("job", evolve(job, deleted_at=self.now))
         return True
@@ -531,12 +568,15 @@ class World:
     def must_be_safe(self) -> None:
         """What holds whenever nothing is left to do."""
         for job in self.objects["job"].values():
-            run = self.of_uid("run", job.controller_uid)
-            if run is None or job.controller_uid == "somebody" or not run.claim_name or job.end is not None:
+            if job.end is not None or job.deleted_at is not None:
                 continue
-            claim = self.get("claim", run.claim_name)
-            if claim is None or claim.deleting or claim.ref.uid != job.claim_uid:
-                assert job.deleted_at is not None, "an unfinished Job whose claim goes is being stopped"
+            run, claim = self.of_uid("run", job.owner_uid), self.get("claim", CLAIM)
+            if run is None:
+                is_held = claim is not None and claim_finalizer(job.run_uid) in claim.finalizers
+                assert not is_held, "an unfinished Job whose Run is gone is being stopped"
+            elif run.claim_name:
+                is_there = claim is not None and not claim.deleting and claim.ref.uid == job.claim_uid
+                assert is_there, "an unfinished Job whose claim goes is being stopped"
 
 
 def _decide(kind: Kind, seen: Any, now: datetime) -> Decision:

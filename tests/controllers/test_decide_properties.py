@@ -96,8 +96,23 @@ class Controllers(RuleBasedStateMachine):
 
     @rule(data=st.data(), kind=st.sampled_from(["request", "run"]), orphan=st.sampled_from([False, False, True]))
     def delete(self, data: st.DataObject, kind: str, orphan: bool) -> None:  # noqa: FBT001 - hypothesis names it
-        if (name := self.pick(data, kind)) is not None:
+        if (name := self.pick(data, kind, deleting=False)) is not None:
             (self.world.orphan if orphan else self.world.delete)(kind, name)
+
+    @rule(data=st.data(), kind=st.sampled_from(["request", "run"]))
+    def put_a_finalizer_on(self, data: st.DataObject, kind: str) -> None:
+        if (name := self.pick(data, kind, deleting=False)) is not None:
+            self.world.hold(kind, name)
+
+    @rule(data=st.data(), kind=st.sampled_from(["request", "run"]))
+    def finish_a_deletion(self, data: st.DataObject, kind: str) -> None:
+        if (name := self.pick(data, kind, deleting=True)) is not None:
+            self.world.let_go(kind, name)
+
+    @rule(data=st.data())
+    def take_the_owner_of_a_job_away(self, data: st.DataObject) -> None:
+        if (name := self.pick(data, "job")) is not None and self.world.get("job", name).controller_uid != "somebody":
+            self.world.take_owner_away(name)
 
     @rule(data=st.data(), at_once=st.booleans())
     def delete_job(self, data: st.DataObject, at_once: bool) -> None:  # noqa: FBT001 - hypothesis names it
@@ -170,7 +185,8 @@ class Controllers(RuleBasedStateMachine):
                     self.world.drop(kind, each.ref.name)
         for _ in range(20):
             self.world.settle()
-            if not self._cluster_goes_on():
+            self.world.must_be_safe()
+            if not self._deletion_ends() and not self._cluster_goes_on():
                 break
         self.world.must_be_safe()
         held = self.world.objects["claim"].get(CLAIM)
@@ -179,6 +195,14 @@ class Controllers(RuleBasedStateMachine):
             assert not runs[finalizer].is_done, "nothing holds the claim for ever"
         for run in runs.values():
             assert run.is_done or not run.request_uid, "every Run comes to its end, but an orphan that never had a Job"
+
+    def _deletion_ends(self) -> bool:
+        for kind in ("request", "run"):
+            for each in tuple(self.world.objects[kind].values()):
+                if each.deleting:
+                    self.world.let_go(kind, each.ref.name)
+                    return True
+        return False
 
     def _cluster_goes_on(self) -> bool:
         """The next thing that the cluster does when nothing is in its way; False if there is none."""

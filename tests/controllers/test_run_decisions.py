@@ -1,4 +1,4 @@
-"""The Run controller's tables: claim, Job, Pod and supersession, whole and row by row."""
+"""The Run controller's tables: claim, Job, Pod, condition, deletion and supersession, whole and row by row."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from tests.controllers.decide_model import (
     World,
 )
 
-from dgdr_retune.api import claim_finalizer
+from dgdr_retune.api import COMPLETED, RunReason, claim_finalizer
 from dgdr_retune.controllers._actions import (
     CreateJob,
     CreateRoleBinding,
@@ -26,8 +26,9 @@ from dgdr_retune.controllers._actions import (
     PatchRunFailure,
     PatchRunStatus,
 )
+from dgdr_retune.controllers._condition import with_condition
 from dgdr_retune.controllers._decision import NOTHING, Decision
-from dgdr_retune.controllers._observation import ContainerState, Read, RunState
+from dgdr_retune.controllers._observation import ContainerState, Read, RunState, RunStatus
 from dgdr_retune.controllers._run import decide_run
 
 RUN = "a-run-1"
@@ -35,7 +36,7 @@ KEY = ("run", RUN)
 HELD = "example.com/hold"
 
 CLAIMS = ("bound", "missing", "deleting", "block", "lost", "another")
-JOBS = ("never", "unfinished", "deleting", "succeeded", "failed", "gone")
+JOBS = ("never", "unfinished", "deleting", "succeeded", "failed", "gone", "unowned")
 PODS = ("none", "starting", "waiting", "running")
 
 Outcome = tuple[str, str, str]
@@ -56,8 +57,19 @@ AT_LAST: dict[str, dict[str, Outcome]] = {
     "succeeded": dict.fromkeys(CLAIMS, SUCCEEDED),
     "failed": dict.fromkeys(CLAIMS, FAILED),
     "gone": dict(zip(CLAIMS, (FAILED, DELETED, DELETED, FAILED, FAILED, FAILED), strict=True)),
+    "unowned": dict(zip(CLAIMS, (FAILED, DELETED, DELETED, FAILED, FAILED, DELETED), strict=True)),
 }
 """How a Run ends once nothing is in the way any more, by its Job's state and its claim's, if nobody supersedes it."""
+
+NOT_DONE = ("Pending", "EvaluatingCandidates", "TraceSourceMissing", "ContainerWaiting", "JobNameConflict", "Stopping")
+DONE = (
+    "SearchSucceeded",
+    "SearchFailed",
+    "Superseded",
+    "TraceSourceDeleted",
+    "TraceSourceUnavailable",
+    "StartDeadlineExceeded",
+)
 
 
 def ready(spec: Any = SPEC) -> World:
@@ -100,6 +112,8 @@ def situation(claim: str, job: str, pod: str, *, superseded: bool) -> World:
     match job:
         case "deleting" | "gone":
             world.delete_job(RUN, at_once=job == "gone")
+        case "unowned":
+            world.take_owner_away(RUN)
         case "succeeded" | "failed":
             world.end_job(RUN, succeeded=job == "succeeded")
     return world
@@ -108,6 +122,38 @@ def situation(claim: str, job: str, pod: str, *, superseded: bool) -> World:
 def outcome(world: World) -> Outcome:
     status = world.get("run", RUN).status
     return status.completed.status, status.completed.reason, status.phase
+
+
+def at_last(claim: str, job: str, pod: str, *, superseded: bool) -> Outcome:
+    expected = AT_LAST["gone" if (job, pod) == ("deleting", "none") else job][claim]
+    if superseded and job not in ("succeeded", "failed"):
+        return SUPERSEDED
+    if expected != RUNS:
+        return expected
+    is_running = pod == "running" and job == "unfinished"
+    reason = "ContainerWaiting" if pod == "waiting" and job == "unfinished" else "EvaluatingCandidates"
+    return "False", reason, "Running" if is_running else "Pending"
+
+
+def everything_goes_on(world: World) -> None:
+    for _ in range(3):
+        world.settle()
+        world.must_be_safe()
+        kubelet(world)
+    world.settle()
+
+
+def holds_claim(world: World, uid: str) -> bool:
+    claim = world.get("claim", CLAIM)
+    return claim is not None and claim_finalizer(uid) in claim.finalizers
+
+
+def stand(world: World, status: str, reason: str) -> RunStatus:
+    """Have the Run say this."""
+    run = world.get("run", RUN)
+    conditions = with_condition((), COMPLETED, status, RunReason(reason), "as before", now=world.now)
+    world.put("run", evolve(run, status=evolve(run.status, conditions=conditions)))
+    return world.get("run", RUN).status
 
 
 def kubelet(world: World) -> None:
@@ -124,24 +170,111 @@ def test_every_situation_comes_to_the_end_that_the_table_says(
     claim: str, job: str, pod: str, *, superseded: bool
 ) -> None:
     world = situation(claim, job, pod, superseded=superseded)
-    for _ in range(3):
-        world.settle()
-        world.must_be_safe()
-        kubelet(world)
-    world.settle()
-
-    expected = AT_LAST["gone" if (job, pod) == ("deleting", "none") else job][claim]
-    if superseded and job not in ("succeeded", "failed"):
-        expected = SUPERSEDED
-    if expected == RUNS:
-        is_running = pod == "running" and job == "unfinished"
-        reason = "ContainerWaiting" if pod == "waiting" and job == "unfinished" else "EvaluatingCandidates"
-        expected = ("False", reason, "Running" if is_running else "Pending")
+    everything_goes_on(world)
+    expected = at_last(claim, job, pod, superseded=superseded)
     assert outcome(world) == expected
-    claim_state = world.get("claim", CLAIM)
-    finalizer = claim_finalizer(world.get("run", RUN).ref.uid)
-    if claim_state is not None and claim != "another":
-        assert (finalizer in claim_state.finalizers) == (expected[0] == "False")
+    if world.get("claim", CLAIM) is not None and claim != "another":
+        assert holds_claim(world, world.get("run", RUN).ref.uid) == (expected[0] == "False")
+
+
+@pytest.mark.parametrize("superseded", [False, True], ids=["newest", "superseded"])
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_was_said_before_changes_no_end(claim: str, job: str, *, superseded: bool) -> None:
+    for reason in NOT_DONE:
+        world = situation(claim, job, "running", superseded=superseded)
+        stand(world, "False", reason)
+        everything_goes_on(world)
+        assert outcome(world) == at_last(claim, job, "running", superseded=superseded), reason
+
+
+@pytest.mark.parametrize("superseded", [False, True], ids=["newest", "superseded"])
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_a_run_that_is_done_says_stays_and_it_lets_go_of_everything_but_a_finished_job(
+    claim: str, job: str, *, superseded: bool
+) -> None:
+    for reason in DONE:
+        world = situation(claim, job, "running", superseded=superseded)
+        said = stand(world, "True", reason)
+        everything_goes_on(world)
+        run = world.get("run", RUN)
+        assert run.status == said
+        assert (world.get("job", RUN) is not None) == (job in ("succeeded", "failed"))
+        assert not holds_claim(world, run.ref.uid)
+
+
+@pytest.mark.parametrize("superseded", [False, True], ids=["newest", "superseded"])
+@pytest.mark.parametrize("pod", PODS)
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_run_that_is_being_deleted_says_no_more_and_stops_its_job_only_if_its_trace_goes(
+    claim: str, job: str, pod: str, *, superseded: bool
+) -> None:
+    world = situation(claim, job, pod, superseded=superseded)
+    before = world.get("run", RUN)
+    world.hold("run", RUN)
+    world.delete("run", RUN)
+    everything_goes_on(world)
+    run = world.get("run", RUN)
+    assert (run.status, run.failure) == (before.status, before.failure)
+    assert holds_claim(world, run.ref.uid) == (job != "never" and claim not in ("missing", "another"))
+    if job in ("unfinished", "unowned"):
+        assert (world.get("job", RUN) is None) == (claim in ("missing", "deleting", "another"))
+
+    world.let_go("run", RUN)
+    everything_goes_on(world)
+    assert not holds_claim(world, run.ref.uid)
+
+
+@pytest.mark.parametrize("edited", [False, True], ids=["newest", "edited"])
+@pytest.mark.parametrize("pod", PODS)
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_request_that_is_being_deleted_takes_no_runs_place_and_starts_none(
+    claim: str, job: str, pod: str, *, edited: bool
+) -> None:
+    world = situation(claim, job, pod, superseded=edited)
+    world.hold("request", "a")
+    world.delete("request", "a")
+    everything_goes_on(world)
+    if job == "never" and claim in ("bound", "another"):
+        assert world.get("run", RUN).status.completed is None
+        assert world.get("job", RUN) is None
+    else:
+        assert outcome(world) == at_last(claim, job, pod, superseded=False)
+
+
+def test_a_run_that_was_superseded_says_so_though_its_request_is_deleted_meanwhile() -> None:
+    world = situation("bound", "unfinished", "running", superseded=True)
+    world.settle()
+    assert outcome(world)[1] == "Stopping"
+    world.hold("request", "a")
+    world.delete("request", "a")
+    everything_goes_on(world)
+    assert outcome(world) == SUPERSEDED
+
+
+def test_a_job_that_lost_its_owner_is_stopped_before_the_claim_is_let_go() -> None:
+    world = situation("bound", "unowned", "running", superseded=False)
+    world.settle()
+    assert outcome(world)[1] == "Stopping"
+    assert holds_claim(world, world.get("run", RUN).ref.uid)
+    assert world.get("job", RUN).deleted_at is not None
+
+
+def test_another_job_with_the_label_and_no_owner_is_stopped_too() -> None:
+    world = running()
+    job = evolve(world.get("job", RUN), ref=world.fresh_ref("a-copy"), controller_uid="")
+    world.put("job", job)
+    world.end_job(RUN, succeeded=True)
+    world.catch_up()
+    world.step(KEY)
+    assert outcome(world) == SUCCEEDED
+    assert [type(action) for action in world.step(KEY).actions] == [DeleteJob]
+    world.settle()
+    assert world.get("job", "a-copy") is None
+    assert not holds_claim(world, world.get("run", RUN).ref.uid)
 
 
 @pytest.mark.parametrize("kinds", [("job",), ("claim",), ("run",), ("request",), ("job", "claim"), ("job", "run")])
@@ -287,11 +420,11 @@ def test_a_job_that_goes_for_a_newer_generation_is_superseded_though_the_cache_s
         world.put("job", evolve(world.get("job", RUN), deleted_at=world.now))
     world.catch_up()
     world.edit_request("a", SPEC)  # which the caches have not seen yet
-    seen = world.decide(KEY)
-    told = [each.status.completed for each in seen.actions if isinstance(each, PatchRunStatus)]
-    assert [(each.reason, "takes its place" in each.message) for each in told if each is not None] == [
-        ("Superseded" if is_gone else "Stopping", True)
-    ]
+    assert [type(action) for action in world.step(KEY).actions] == [PatchRunFailure]
+    world.step(KEY)
+    completed = world.get("run", RUN).status.completed
+    assert completed.reason == ("Superseded" if is_gone else "Stopping")
+    assert "takes its place" in completed.message
 
 
 def test_a_job_name_that_is_taken_is_told_and_looked_at_again() -> None:
@@ -456,6 +589,7 @@ def test_a_stop_deletes_the_job_in_the_version_that_the_server_shows() -> None:
     world = running()
     world.edit_request("a", SPEC)
     world.catch_up()
+    world.step(KEY)  # marks why
     world.put("job", world.get("job", RUN))  # a new version, which the caches have not seen yet
     assert world.decide(KEY).actions == (DeleteJob(world.get("job", RUN).ref),)
 
@@ -518,16 +652,10 @@ def test_a_job_that_a_stale_pass_left_is_stopped_before_the_claim_is_let_go() ->
     assert outcome(world) == SUPERSEDED
 
 
-def test_a_run_that_is_being_deleted_is_the_claim_controllers() -> None:
-    world = running()
-    world.put("run", evolve(world.get("run", RUN), deleting=True))
-    world.catch_up()
-    assert world.decide(KEY) == NOTHING
-
-
 def test_a_run_that_lost_its_request_still_answers_for_its_job() -> None:
     world = running()
     world.orphan("request", "a")
+    world.let_go("request", "a")
     world.delete_claim()
     for _ in range(2):
         world.settle()

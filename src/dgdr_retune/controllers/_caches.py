@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from dgdr_retune.api import GROUP, REQUEST, RUN, VERSION, Kind, claim_finalizer
+from dgdr_retune.api import COMPLETED, GROUP, REQUEST, RUN, VERSION, Kind, RunReason, claim_finalizer
 from dgdr_retune.controllers._observation import is_run_name
 from dgdr_retune.controllers._projections import is_completed, mounted_claims
 from dgdr_retune.controllers._states import (
@@ -99,8 +99,8 @@ def pod_indexes() -> dict[str, Any]:
 def jobs_ahead(caches: Caches, run: Object, most: int) -> int:
     """What stands before a Run without a Job in its namespace; counting ends at `most`.
 
-    These are unfinished Jobs of other Runs, and open Runs that were created earlier, have no Job yet, miss no claim and
-    were made for a Request: others never get a Job, and whoever may create Runs could hold all places with them.
+    These are unfinished Jobs of other Runs, and open Runs that were created earlier and can have a Job now: others may
+    never get one, and whoever may create Runs or Jobs could hold all places with them.
     """
     namespace, name = key_of(run)
     age = age_of(run)
@@ -135,12 +135,20 @@ def _is_open(run: Object) -> bool:
 
 
 def _can_have_a_job(caches: Caches, run: Object) -> bool:
+    """Whether an open Run has none yet, misses no claim, its Job's name is free and its Request asks for it."""
     namespace, name = key_of(run)
     claim = trace_claim(run)
     if caches.jobs.get(namespace, name) is not None or (claim and caches.claims.get(namespace, claim) is None):
         return False
     request = caches.requests.by_uid(controller_uid(run))
-    return request is not None and is_run_name(name, key_of(request)[1], copied_generation(run))
+    if request is None or is_deleting(request) or not is_run_name(name, key_of(request)[1], copied_generation(run)):
+        return False
+    return not _says(run, RunReason.JOB_NAME_CONFLICT)
+
+
+def _says(run: Object, reason: RunReason) -> bool:
+    conditions = (run.get("status") or {}).get("conditions") or ()
+    return any((each.get("type"), each.get("reason")) == (COMPLETED, reason) for each in conditions)
 
 
 def _holders(of: Object) -> list[str]:

@@ -37,7 +37,7 @@ def decide_claim(seen: ClaimObservation) -> Decision:
         DeleteJob(job.ref)
         for finalizer in abandoned
         for job in jobs[finalizer]
-        if job.deleted_at is None and job.controller_uid in ("", job.run_uid)
+        if job.deleted_at is None and job.owner_uid == job.run_uid
     ]
     released = {each for each in abandoned if not jobs[each] and not pods[each]}
     if released:
@@ -49,8 +49,8 @@ def decide_claim(seen: ClaimObservation) -> Decision:
 def _by_finalizer(objects: Iterable[_OfRun]) -> defaultdict[str, list[_OfRun]]:
     """Jobs or Pods by the finalizer of the Run that their label names.
 
-    A Job that was orphaned has no controller and is still the Run's; one that another object controls is left alone,
-    and yet holds the claim, for its label says that it may read from it.
+    A Job that another object controls is left alone, and yet holds the claim, for its label says that it may read from
+    it.
     """
     grouped: defaultdict[str, list[_OfRun]] = defaultdict(list)
     for each in objects:

@@ -215,6 +215,11 @@ class JobState:
     end: JobEnd | None = None
 
     @property
+    def owner_uid(self) -> str:
+        """UID of whom it answers to: its controller, or of a Job that lost its owner the Run that its label names."""
+        return self.controller_uid or self.run_uid
+
+    @property
     def result(self) -> JobEnd | None:
         """How it ended by itself: a Job whose Pods are ended by its own deletion fails, and that is no result."""
         is_own = self.deleted_at is None or (self.end is not None and self.end.succeeded)
@@ -318,8 +323,7 @@ class RunObservation:
         jobs: every Job with the Run-UID label of this Run, and the one under its name, whoever owns them; each once.
         pods: every Pod with the Run-UID label of this Run, by name.
         jobs_ahead: what stands before this Run in its namespace: unfinished Jobs of other Runs, and open Runs that were
-            created earlier (by creation time, then name) for a Request that is in the cache, have no Job yet and whose
-            claim, if any, is there too.
+            created earlier (by creation time, then name) and can have a Job now.
         access: None if it was not read.
         refused: the create that the step before tried in vain.
         fresh: what was read from the server in this pass: `REQUEST`, `RUN`, `CLAIM`, `JOBS`, `PODS`, `ACCESS`.

@@ -20,7 +20,7 @@ from dgdr_retune.controllers._configuration import Configuration
 from dgdr_retune.controllers._decision import NOTHING, Decision, read
 from dgdr_retune.controllers._diagnosis import has_started, waits_for, why_failed
 from dgdr_retune.controllers._job import JobError, publisher_account, publisher_binding, run_job
-from dgdr_retune.controllers._observation import ClaimState, Failure, JobState, Read, RunObservation, RunState
+from dgdr_retune.controllers._observation import ClaimState, Failure, Read, RunObservation, RunState
 from dgdr_retune.controllers._run_case import RunCase
 from dgdr_retune.lowering import Lowered, LoweringError, lower
 
@@ -37,6 +37,7 @@ _DURABLE: Final = frozenset(
         RunReason.TRACE_SOURCE_DELETED,
         RunReason.TRACE_SOURCE_UNAVAILABLE,
         RunReason.START_DEADLINE_EXCEEDED,
+        RunReason.SUPERSEDED,
     }
 )
 """What is marked on the Run before anything is done about it, for what showed it may be gone afterwards."""
@@ -44,13 +45,27 @@ _DURABLE: Final = frozenset(
 
 def decide_run(seen: RunObservation, configuration: Configuration, now: datetime) -> Decision:
     """What the Run needs next."""
-    if seen.run is None or seen.run.deleting:  # the claim's controller cleans up after a Run that is gone
+    if seen.run is None:  # the claim's controller cleans up after a Run that is gone
         return NOTHING
     case = RunCase(seen, seen.run, configuration, now)
     for step in _STEPS:
         if (decision := step(case)) is not None:
             return decision
     return NOTHING
+
+
+def _on_its_way_out(case: RunCase) -> Decision | None:
+    """Nothing is written for a Run that is being deleted; but while it is there, only it can stop its Jobs.
+
+    A finalizer of somebody's may keep it for long, and its claim may go meanwhile.
+    """
+    if not case.run.deleting:
+        return None
+    if not case.unfinished or not _is_trace_gone(case):
+        return NOTHING
+    if not case.knows(Read.CLAIM, Read.JOBS):
+        return read(Read.CLAIM, Read.JOBS)
+    return case.stop_jobs()
 
 
 def _after_the_end(case: RunCase) -> Decision | None:
@@ -84,23 +99,26 @@ def _take_result(case: RunCase) -> Decision | None:
     return Decision(case.tell(RunReason.SEARCH_FAILED, message, end="Failed"))
 
 
-def _stop_if_superseded(case: RunCase) -> Decision | None:
-    """A generation only grows, so that an old view of the Request is proof enough."""
-    request = case.seen.request
-    if request is None or request.generation <= case.run.generation:
-        return None
-    message = f"generation {request.generation} of request {request.ref.name} takes its place"
-    return case.stop(Failure(RunReason.SUPERSEDED, message))
-
-
 def _stop_if_marked(case: RunCase) -> Decision | None:
     failure = case.run.failure
     return None if failure is None or failure.reason not in _DURABLE else case.stop(failure)
 
 
+def _mark_if_superseded(case: RunCase) -> Decision | None:
+    """A generation only grows, so that an old view of the Request is proof enough.
+
+    Its deletion counts as a generation too, and then says nothing.
+    """
+    request = case.seen.request
+    if request is None or request.deleting or request.generation <= case.run.generation:
+        return None
+    message = f"generation {request.generation} of request {request.ref.name} takes its place"
+    return Decision((PatchRunFailure(case.run.ref, Failure(RunReason.SUPERSEDED, message)),))
+
+
 def _mark_claim_failure(case: RunCase) -> Decision | None:
     """What becomes of the Run with its claim, once the server itself has shown the claim and the Jobs."""
-    failure = _claim_failure(case) if case.run.claim_name else None
+    failure = _claim_failure(case)
     if failure is None:
         return None
     if not case.knows(Read.CLAIM, Read.JOBS):
@@ -110,7 +128,7 @@ def _mark_claim_failure(case: RunCase) -> Decision | None:
 
 def _claim_failure(case: RunCase) -> Failure | None:
     claim, name = case.seen.claim, case.run.claim_name
-    if (claim is None and case.had_job) or (claim is not None and (claim.deleting or _is_another(claim, case.job))):
+    if _is_trace_gone(case):
         return Failure(RunReason.TRACE_SOURCE_DELETED, f"claim {name} was deleted, and the trace with it")
     if claim is None or case.had_job:
         return None
@@ -123,9 +141,12 @@ def _claim_failure(case: RunCase) -> Failure | None:
     return None
 
 
-def _is_another(claim: ClaimState, job: JobState | None) -> bool:
-    """Whether this is a later claim under the name of the one that the Job was created for."""
-    return job is not None and job.claim_uid not in ("", claim.ref.uid)
+def _is_trace_gone(case: RunCase) -> bool:
+    """Whether the claim is being deleted, or is no longer the one that its unfinished Jobs were created for."""
+    claim = case.seen.claim
+    if claim is None:
+        return bool(case.run.claim_name) and case.had_job
+    return claim.deleting or any(job.claim_uid not in ("", claim.ref.uid) for job in case.unfinished)
 
 
 def _fail_without_job(case: RunCase) -> Decision | None:
@@ -137,7 +158,7 @@ def _fail_without_job(case: RunCase) -> Decision | None:
         return None
     if not case.knows(Read.REQUEST, Read.CLAIM, Read.JOBS):
         return read(Read.REQUEST, Read.CLAIM, Read.JOBS)
-    message = f"job {case.run.status.job_name} was deleted before its result was seen"
+    message = f"job {case.run.status.job_name} was deleted, or taken from this Run, before its result was seen"
     return case.stop(Failure(RunReason.SEARCH_FAILED, message))
 
 
@@ -243,11 +264,12 @@ def _watch(case: RunCase) -> Decision | None:
 
 
 _STEPS: Final[tuple[Callable[[RunCase], Decision | None], ...]] = (
+    _on_its_way_out,
     _after_the_end,
     _leave_alone,
     _take_result,
-    _stop_if_superseded,
     _stop_if_marked,
+    _mark_if_superseded,
     _mark_claim_failure,
     _fail_without_job,
     _wait_to_start,

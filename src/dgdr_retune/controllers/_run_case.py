@@ -30,19 +30,15 @@ class RunCase:
     now: datetime
 
     @property
-    def jobs(self) -> tuple[JobState, ...]:
-        """The Jobs that the Run controls; a Job under its name or with its label alone is somebody else's."""
-        return tuple(job for job in self.seen.jobs if job.controller_uid == self.run.ref.uid)
-
-    @property
     def job(self) -> JobState | None:
-        """The Run's own Job."""
-        return next((job for job in self.jobs if job.ref.name == self.run.ref.name), None)
+        """The Run's own Job: it has the Run's name and is controlled by it."""
+        run = self.run.ref
+        return next((job for job in self.seen.jobs if (job.ref.name, job.controller_uid) == (run.name, run.uid)), None)
 
     @property
     def unfinished(self) -> tuple[JobState, ...]:
-        """Its Jobs that may still read the trace."""
-        return tuple(job for job in self.jobs if job.result is None)
+        """The Jobs that may still read the trace: its own, and those that lost their owner and have its label."""
+        return tuple(job for job in self.seen.jobs if job.owner_uid == self.run.ref.uid and job.result is None)
 
     @property
     def had_job(self) -> bool:
