@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 
 import pytest
 from attrs import evolve
@@ -150,7 +151,7 @@ def test_a_claim_event_looks_only_at_the_runs_concerned_of_a_thousand() -> None:
                 cluster.request(f"open-{number}")
             await cluster.until(lambda: all(running(cluster, f"open-{number}-run-1") for number in range(5)))
             await asyncio.sleep(60)
-            before = cluster.looks.copy()
+            before, calls = cluster.looks.copy(), len(cluster.transport.calls)
             cluster.people.patch(Key(CLAIMS, NAMESPACE, CLAIM), {"metadata": {"labels": {"a": "b"}}})
             await asyncio.sleep(5)
             assert cluster.looks - before == {"claim": 1}
@@ -161,12 +162,16 @@ def test_a_claim_event_looks_only_at_the_runs_concerned_of_a_thousand() -> None:
             cluster.people.patch(Key(CLAIMS, NAMESPACE, CLAIM), {"metadata": {"finalizers": kept}})
             await asyncio.sleep(5)
             assert cluster.looks - before == {"claim": 1, "run": 1}
+            assert cluster.transport.calls[calls:] == []
             before = cluster.looks.copy()
             cluster.people.delete(Key(CLAIMS, NAMESPACE, CLAIM), "Background")
-            calls = len(cluster.transport.calls)
             await cluster.until(lambda: cluster.get(CLAIMS, CLAIM) is None)
+            await asyncio.sleep(5)
             assert (cluster.looks - before)["run"] < 5 * 30  # each with the events of its own Job and Pod
-            assert not [each for each in cluster.transport.calls[calls:] if each.name.startswith("done-")]
+            made = cluster.transport.calls[calls:]
+            assert Counter(each.verb in ("get", "list") for each in made) == {True: 5 * 7, False: 5 * 7 - 1}
+            named = {CLAIM, *(name for number in range(5) for name in (f"open-{number}", f"open-{number}-run-1"))}
+            assert {each.name for each in made if each.name} == named
 
     in_cluster(scenario, script=LONG)
 
@@ -380,6 +385,28 @@ def test_a_run_that_is_deleted_with_others_is_cleaned_up_with_one_list_of_a_kind
             assert 0 < lists.count("list pods") <= passes
             assert not cluster.all(JOBS)
             assert not cluster.all(PODS)
+
+    in_cluster(scenario, script=LONG)
+
+
+def test_one_request_that_is_deleted_costs_four_lists_of_a_kind_at_most() -> None:
+    """Its Run is gone, its Job is stopped, its Pod is gone, its Job is gone: what happens in between costs nothing."""
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.claim()
+        async with cluster.running():
+            cluster.request()
+            await cluster.until(lambda: running(cluster))
+            await asyncio.sleep(60)
+            before = len(cluster.transport.calls)
+            cluster.people.delete(Key(REQUESTS, NAMESPACE, "q"), "Background")
+            await cluster.until(lambda: not cluster.finalizers())
+            await asyncio.sleep(60)
+        made = Counter(each.what for each in cluster.transport.calls[before:] if each.verb != "watch")
+        lists = [made[f"list {each}"] for each in ("dynamographdeploymentruns", "jobs", "pods")]
+        assert lists in ([2] * 3, [3] * 3, [4] * 3)
+        assert made.total() == sum(lists) + 2
+        assert made["patch persistentvolumeclaims"] == made["delete jobs"] == 1
 
     in_cluster(scenario, script=LONG)
 
