@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
-from recorded import SEGMENTS, SPECIFICATION, cut_recorded
 
 from dgdr_retune.replay import (
     BuiltInEngine,
@@ -52,6 +51,7 @@ from dgdr_retune.sweep import (
     run_sweep,
 )
 from dgdr_retune.windows import Completeness
+from recorded import SEGMENTS, SPECIFICATION, cut_recorded
 from sweep import judged_over_time
 
 PIECES = 4

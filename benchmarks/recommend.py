@@ -22,9 +22,9 @@ from time import perf_counter
 from typing import Any
 
 import yaml
-from recorded import SLA, SPEEDUP, WORKERS, cut_oracle_window
 
 from dgdr_retune.lowering import lower
+from recorded import SLA, SPEEDUP, WORKERS, cut_oracle_window
 from replay import CREDITS, POINTS, SCALES, TEMPERATURES
 
 CONTEXT_LENGTH = 32_768

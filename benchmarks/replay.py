@@ -25,7 +25,6 @@ from time import perf_counter, sleep
 from typing import Any
 
 from attrs import frozen
-from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
 
 from dgdr_retune.replay import (
     BuiltInEngine,
@@ -36,6 +35,7 @@ from dgdr_retune.replay import (
     Trace,
 )
 from dgdr_retune.replay._simulation import compiled_run
+from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
 
 SCENARIO = Scenario(SPECIFICATION, speedup=SPEEDUP, sla=SLA)
 CREDITS, SCALES, TEMPERATURES = (0.0, 1.0), (0.25, 4.0), (0.0, 0.5)

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 from attrs import fields
-from recorded import SPECIFICATION, SPEEDUP, recorded_window
 
 from dgdr_retune.replay import BuiltInEngine, RouterParameters, Scenario, Trace
 from dgdr_retune.replay._simulation import compiled_run
+from recorded import SPECIFICATION, SPEEDUP, recorded_window
 
 COPIES = (1, 12, 125)
 

@@ -20,10 +20,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import recommend
 from attrs import frozen
-from recorded import WORKERS
 
+import recommend
+from recorded import WORKERS
 from replay import CACHES, COMPILED, NATIVE, PLAIN, POINTS
 from sweep import EMPTY_CACHE, ONE_REPLICATION, TO_THE_DECISION
 

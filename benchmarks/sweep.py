@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attrs import frozen
-from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
-from recorded import WORKERS as WORKERS  # noqa: PLC0414 -- fidelity.py takes it from here
 
 from dgdr_retune.replay import BuiltInEngine, RouterParameters, Scenario, Trace
 from dgdr_retune.sweep import (
@@ -41,6 +39,7 @@ from dgdr_retune.sweep import (
 )
 from dgdr_retune.sweep import Sweep as Swept
 from dgdr_retune.windows import Completeness
+from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
 from replay import COMPILED, Engine, Server
 
 ONE_REPLICATION, TO_THE_DECISION = "108 points, 1 replication", "108 points, to the decision"
