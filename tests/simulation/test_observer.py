@@ -292,6 +292,15 @@ def test_a_release_may_be_on_its_way_when_its_run_is_deleted(scene: Scene) -> No
     assert scene.rules == []
 
 
+def test_a_run_may_name_its_job_when_somebody_has_taken_the_owner_reference_away(scene: Scene) -> None:
+    scene.hold()
+    scene.new_job()
+    scene.operator.patch(key(RUNS, "demo-run-1"), {"status": {"jobRef": {"name": "demo-run-1"}}}, "status")
+    scene.people.patch(key(JOBS, "demo-run-1"), {"metadata": {"ownerReferences": []}})
+    scene.complete("Stopping", "False")
+    assert scene.rules == []
+
+
 def test_a_finished_job_of_a_run_that_is_gone_may_be_deleted(scene: Scene) -> None:
     scene.hold()
     scene.new_job()

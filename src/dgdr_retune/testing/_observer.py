@@ -167,11 +167,11 @@ class Observer:
                 self._report("second-run", f"Run {name} was created while {each['metadata']['name']} is open")
 
     def _check_adoption(self, value: Json, resource: str) -> None:
-        """What a Request or a Run calls its own is its own."""
+        """What a Request or a Run calls its own is its own, or was until somebody took its owner reference away."""
         metadata = value["metadata"]
-        name = _claimed(value)
+        name, uid = _claimed(value), metadata["uid"]
         owned = self._store.get(Key(resource, metadata["namespace"], name)) if name else None
-        if owned is not None and controller_uid(owned) != metadata["uid"]:
+        if owned is not None and (controller_uid(owned) or _label(owned)) not in (uid, label_value(uid)):
             self._report("adopted", f"{metadata['name']} says that {resource} {name} is its own, and it is not")
 
     def _check_new_job(self, job: Json, actor: str) -> None:
