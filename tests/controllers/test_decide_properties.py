@@ -94,15 +94,13 @@ class Controllers(RuleBasedStateMachine):
         else:
             self.world.edit_request(name, spec)
 
-    @rule(data=st.data(), kind=st.sampled_from(["request", "run"]), orphan=st.sampled_from([False, False, True]))
-    def delete(self, data: st.DataObject, kind: str, orphan: bool) -> None:  # noqa: FBT001 - hypothesis names it
-        if (name := self.pick(data, kind, deleting=False)) is not None:
-            (self.world.orphan if orphan else self.world.delete)(kind, name)
-
-    @rule(data=st.data(), kind=st.sampled_from(["request", "run"]))
-    def put_a_finalizer_on(self, data: st.DataObject, kind: str) -> None:
-        if (name := self.pick(data, kind, deleting=False)) is not None:
+    @rule(data=st.data(), kind=st.sampled_from(["request", "run"]), how=st.sampled_from(["at once", "held", "orphan"]))
+    def delete(self, data: st.DataObject, kind: str, how: str) -> None:
+        if (name := self.pick(data, kind, deleting=False)) is None:
+            return
+        if how == "held":
             self.world.hold(kind, name)
+        (self.world.orphan if how == "orphan" else self.world.delete)(kind, name)
 
     @rule(data=st.data(), kind=st.sampled_from(["request", "run"]))
     def finish_a_deletion(self, data: st.DataObject, kind: str) -> None:
@@ -226,6 +224,6 @@ class Controllers(RuleBasedStateMachine):
 
 
 Controllers.TestCase.settings = settings(
-    deadline=None, max_examples=60, stateful_step_count=50, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=300, stateful_step_count=50, suppress_health_check=list(HealthCheck)
 )
 TestEveryReachableObservation = Controllers.TestCase
