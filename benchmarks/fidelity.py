@@ -27,6 +27,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -309,6 +310,16 @@ def order(table: Sequence[Compared]) -> tuple[dict[str, Any], bool]:
     return result, tau >= LEAST_TAU and ordered_alike >= LEAST_ALIKE * told_apart
 
 
+def _kept(compared: Compared) -> dict[str, Any]:
+    """What the JSON file keeps of a point: by metric, mean and deviation of the runtime, then of ours."""
+    pairs = {pair.metric: [*_numbers(pair.native), *_numbers(pair.ours)] for pair in compared.pairs}
+    return {"point": str(compared.point), "failure": compared.failure, "pairs": pairs}
+
+
+def _numbers(sample: Sample) -> tuple[float, float]:
+    return float(f"{sample.mean:.7g}"), float(f"{sample.deviation:.4g}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=["oracle", "mixed"], default=["oracle", "mixed"])
@@ -327,20 +338,18 @@ def main() -> int:
             results[name], agreed = agreement(name, table)
             ordered, alike_enough = order(table) if name == "oracle" else ({}, True)
             results[name] |= ordered
-            results[name]["points"] = [
-                {"point": str(one.point), "failure": one.failure, "pairs": [asdict(pair) for pair in one.pairs]}
-                for one in table
-            ]
+            results[name]["points"] = [_kept(compared) for compared in table]
             met &= agreed and alike_enough
     print("\nall bounds are met" if met else "\nNOT ALL BOUNDS ARE MET")
     if options.json is not None:
         about = {
+            "date": datetime.now(UTC).date().isoformat(),
             "python": platform.python_version(),
             "machine": platform.machine(),
             "ai-dynamo-runtime": version("ai-dynamo-runtime"),
             "repeats": REPEATS,
         }
-        options.json.write_text(json.dumps({"about": about, "tables": results}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"about": about, "tables": results}) + "\n")
     return 0 if met else 1
 
 
