@@ -39,14 +39,17 @@ def summarize(outcome: Outcome, trace: Trace, scenario: Scenario) -> Metrics:
         ("tpot_ms", times.itl_ms),
         ("e2e_latency_ms", times.e2e_ms),
     ):
-        known = samples[~np.isnan(samples)]
+        known = np.sort(samples[~np.isnan(samples)], kind="stable")
         values |= _distribution(name, known, np.ones(len(known), dtype=np.int64))
     values["num_ttft_samples"] = int(np.count_nonzero(~np.isnan(times.ttft_ms)))
     values["num_tpot_samples"] = int(np.count_nonzero(~np.isnan(times.itl_ms)))
     values["num_e2e_latency_samples"] = int(np.count_nonzero(~np.isnan(times.e2e_ms)))
-    values |= _distribution("itl_ms", outcome.gap_ms, outcome.gap_tokens)
-    some = outcome.gap_ms > 0.0
-    values |= _distribution("output_token_throughput_per_user", 1000.0 / outcome.gap_ms[some], outcome.gap_tokens[some])
+    order = np.argsort(outcome.gap_ms, kind="stable")
+    gap_ms, gap_tokens = outcome.gap_ms[order], outcome.gap_tokens[order]
+    values |= _distribution("itl_ms", gap_ms, gap_tokens)
+    some = gap_ms > 0.0
+    rates, tokens = 1000.0 / gap_ms[some][::-1], gap_tokens[some][::-1]
+    values |= _distribution("output_token_throughput_per_user", rates, tokens)
     if scenario.sla is not None:
         values |= _goodput(outcome, times, scenario.sla, values["duration_ms"])
     return Metrics({name: float(value) for name, value in values.items()})
@@ -92,16 +95,13 @@ def _ratio(part: int, whole: int) -> float:
 
 
 def _distribution(name: str, values: NDArray[np.float64], weights: NDArray[np.integer]) -> dict[str, float]:
-    """Statistics of samples that occur `weights` times each; none without samples.
+    """Statistics of ascending samples that occur `weights` times each; none without samples.
 
     Sums are numpy's own, not a product of vectors: its order would depend on the linear algebra library's threads.
     """
     count = int(weights.sum())
     if count == 0:
         return {}
-    order = np.argsort(values, kind="stable")
-    values = values[order]
-    weights = weights[order]
     mean = float((values * weights).sum()) / count
     ranks = np.cumsum(weights)
     statistics = {
