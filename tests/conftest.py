@@ -13,6 +13,8 @@ import pytest
 from tests.cluster.fixture import cluster, installation, namespace, node_programs, observer, operator, why_no_node
 from tests.controlplane.fixture import control_plane, get_programs, programs
 
+from dgdr_retune.windows import CutRequest, Place, Window, cut
+
 __all__ = [
     "cluster",
     "control_plane",
@@ -43,6 +45,17 @@ NEEDS = {
 def recorded() -> Path:
     """The recorded segments: one directory per frontend."""
     return TESTS / "data" / "recorded"
+
+
+@pytest.fixture(scope="session")
+def window(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A window file of 20 recorded seconds, 946 requests."""
+    directory = tmp_path_factory.mktemp("windows")
+    window = Window.ending_at(1796039460000, interval_s=20, grace_s=60)
+    request = CutRequest(segments=Place(str(recorded)), windows=Place(str(directory)), name="shop", window=window)
+    path = cut(request).path
+    assert path is not None
+    return Path(path)
 
 
 def pytest_configure() -> None:

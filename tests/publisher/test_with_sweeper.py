@@ -17,25 +17,10 @@ from dgdr_retune.sweeper._input import MAX_PUBLISHED, output_section
 from dgdr_retune.sweeper._router_grid import RouterGrid, router_grid
 from dgdr_retune.sweeper._snapshot import Snapshot as WrittenSnapshot
 from dgdr_retune.testing import serve
-from dgdr_retune.windows import CutRequest, Place, Window, cut
 
 Json = Any
 WITHIN_S = 120.0
 GRID = {"overlap_score_credit": {"choices": [0, 1]}, "temperature": {"choices": [0, 1]}}
-
-
-@pytest.fixture(scope="module")
-def window(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A window of 20 recorded seconds."""
-    request = CutRequest(
-        segments=Place(str(recorded)),
-        windows=Place(str(tmp_path_factory.mktemp("windows"))),
-        name="shop",
-        window=Window.ending_at(1796039460000, interval_s=20, grace_s=60),
-    )
-    path = cut(request).path
-    assert path is not None
-    return Path(path)
 
 
 async def exit_codes(world: World, what: Json) -> tuple[int, int]:
