@@ -332,3 +332,18 @@ def test_the_runtime_fails_where_one_request_fills_its_worker_and_ours_ends_it(w
         native(case, window)
     outcome = simulate(case.trace, case.scenario, case.router, 0)
     assert outcome.output_length.tolist() == [4 * 64 + 1 - 128]
+
+
+def test_the_runtime_gives_a_first_token_while_what_was_thrown_out_is_computed_in_parts_and_ours_waits(
+    window: Path,
+) -> None:
+    requests = tuple(request(0, [10 * k + 1, 10 * k + 2], 100 + 20 * k, tokens=120 + k) for k in range(3))
+    decode = {"blocks": 8, "max_sequences": 4}
+    case = Case((*requests, request(200, [91], 40, tokens=60)), disaggregated({}, decode), RouterParameters())
+    in_parts = evolve(case, scenario=disaggregated({}, {**decode, "max_batched_tokens": 16}))
+    theirs = in_rows(case, native(case, window)), in_rows(in_parts, native(in_parts, window))
+    last = [(rows[-1]["first_token_ms"], rows[-1]["ttst_ms"], rows[-1]["terminal_time_ms"]) for rows in theirs]
+    assert last == [(313.0, 3.0, 556.0), (313.0, 24.0, 556.0)]
+    ours = simulate(in_parts.trace, in_parts.scenario, in_parts.router, 0)
+    assert (ours.first_token_ms[-1], ours.second_token_ms[-1], ours.end_ms[-1]) == (337.0, 340.0, 556.0)
+    check_requests(case, simulate(case.trace, case.scenario, case.router, 0), theirs[0])
