@@ -6,7 +6,7 @@ of it and 16 replications of ours at each point. `oracle`: the 36 points of the 
 size, cache, outputs, timing, SLA and five router parameters. A pair of a point and a metric is near where the means
 differ by no more than 1 % or 3 standard errors of the difference, and tolerable up to 5 % or 5. Bounds: at least 95 %
 of the pairs are near, and all are tolerable; the pairs that are not near are printed. A point at which the runtime
-fails as a whole is listed with what it says, and not counted.
+fails as a whole, for the one reason that tests prove, is listed with what it says, and not counted.
 
 For the order of the points: of the pairs of oracle points whose mean TTFT the runtime tells apart by 3 standard errors,
 at least 90 % ordered alike, and Kendall's tau-b of at least 0.65 with the recorded table (4 repeats a point).
@@ -65,6 +65,7 @@ METRICS: Final = (
 NEAR: Final = (0.01, 3.0)  # relative, standard errors
 TOLERABLE: Final = (0.05, 5.0)
 LEAST_NEAR: Final = 0.95
+KNOWN_FAILURE: Final = "effect-free zero-duration pass"  # see "Where the native engine differs" in docs/simulator.md
 ORDERED_BY: Final = "mean_ttft_ms"
 LEAST_TAU: Final = 0.65
 LEAST_ALIKE: Final = 0.9
@@ -232,21 +233,27 @@ def compare(point: Point) -> Compared:
     try:
         native = repeat(DynamoEngine(), point)
     except EngineFailedError as error:
+        if KNOWN_FAILURE not in str(error):
+            raise
         return Compared(point, failure=str(error))
     ours = repeat(BuiltInEngine(), point)
-    return Compared(point, [Pair(metric, native[metric], ours[metric]) for metric in METRICS if metric in ours])
+    return Compared(point, [Pair(metric, native[metric], ours[metric]) for metric in metrics_of(point)])
+
+
+def metrics_of(point: Point) -> list[str]:
+    """What is compared: without an SLA there is no goodput, which the runtime calls 0."""
+    return [metric for metric in METRICS if point.scenario.sla is not None or not metric.startswith("goodput")]
 
 
 def repeat(engine: ReplayEngine, point: Point) -> dict[str, Sample]:
     trace = window_of(point.rows, point.block_size, point.output)
     runs = [engine.replay(trace, point.scenario, point.router, replication) for replication in range(REPEATS)]
     samples = {}
-    for metric in METRICS:
-        values = [value for value in (run.get(metric) for run in runs) if value is not None]
-        if values:
-            mean = math.fsum(values) / len(values)
-            deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-            samples[metric] = Sample(mean, deviation, len(values))
+    for metric in metrics_of(point):
+        values = [run[metric] for run in runs]
+        mean = math.fsum(values) / REPEATS
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (REPEATS - 1))
+        samples[metric] = Sample(mean, deviation, REPEATS)
     return samples
 
 
@@ -277,7 +284,11 @@ def agreement(name: str, table: Sequence[Compared]) -> tuple[dict[str, Any], boo
     pairs = [(compared.point, pair) for compared in table for pair in compared.pairs]
     misses = [(point, pair) for point, pair in pairs if not pair.within(NEAR)]
     beyond = [pair for _, pair in misses if not pair.within(TOLERABLE)]
-    print(f"\n{name}: {len(pairs) - len(misses)} of {len(pairs)} pairs are near, {len(beyond)} not even tolerable")
+    fixed = sum(pair.native.deviation == pair.ours.deviation == 0.0 for _, pair in pairs)
+    print(
+        f"\n{name}: {len(pairs) - len(misses)} of {len(pairs)} pairs are near, {len(beyond)} not even tolerable; in"
+        f" {fixed} of them neither engine varies"
+    )
     for metric in METRICS:
         own = [pair for _, pair in pairs if pair.metric == metric]
         near = sum(pair.within(NEAR) for pair in own)
@@ -291,14 +302,15 @@ def agreement(name: str, table: Sequence[Compared]) -> tuple[dict[str, Any], boo
     for compared in table:
         if compared.failure:
             print(f"  not counted, {compared.failure}\n    at {compared.point}")
-    result = {"pairs": len(pairs), "near": len(pairs) - len(misses), "beyond": len(beyond)}
+    result = {"pairs": len(pairs), "near": len(pairs) - len(misses), "beyond": len(beyond), "fixed": fixed}
     return result, not beyond and len(misses) <= (1.0 - LEAST_NEAR) * len(pairs)
 
 
 def order(table: Sequence[Compared]) -> tuple[dict[str, Any], bool]:
     """Print whether the oracle's points are ordered alike; the numbers, and whether the bounds are met."""
     pairs = [pair for compared in table for pair in compared.pairs if pair.metric == ORDERED_BY]
-    recorded = [entry["mean"][ORDERED_BY] for entry in json.loads(ORACLE.read_text())["points"]]
+    entries = json.loads(ORACLE.read_text())["points"]
+    recorded = [entry["mean"][ORDERED_BY] for entry, compared in zip(entries, table, strict=True) if compared.pairs]
     tau = tau_b([(native, pair.ours.mean) for native, pair in zip(recorded, pairs, strict=True)])
     again = tau_b([(native, pair.native.mean) for native, pair in zip(recorded, pairs, strict=True)])
     ordered_alike, told_apart = alike(pairs)
