@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
-from replay_cases import Case, cases, request, scenario
+from replay_cases import Case, cases, disaggregated, request, scenario
 
-from dgdr_retune.replay import BuiltInEngine, FixedTiming, RouterParameters, TraceError, trace_of
+from dgdr_retune.replay import (
+    BuiltInEngine,
+    CalibratedTiming,
+    EngineSectionError,
+    FixedTiming,
+    RouterParameters,
+    TraceError,
+    trace_of,
+)
 from dgdr_retune.replay._simulation import simulate
 
 # Arrivals so far apart that every worker is idle and in the same state but for its cache.
@@ -21,6 +29,22 @@ def test_a_window_of_another_block_size_is_refused_with_what_to_set() -> None:
     for call in (BuiltInEngine().replay, BuiltInEngine().request_times):
         with pytest.raises(TraceError, match=r"set kv_cache\.block_size to 32"):
             call(trace, scenario(), RouterParameters(), 0)
+
+
+@pytest.mark.parametrize(
+    ("pools", "path"),
+    [
+        (({"timing": CalibratedTiming(5, 0, 2, 0, 7)}, {}), "engine.workers.prefill.timing"),
+        (({}, {"timing": CalibratedTiming(5, 0, 2, 0, 7)}), "engine.workers.decode.timing"),
+        (({}, {"block_size": 16}), "engine.workers.decode.kv_cache.block_size"),
+    ],
+)
+def test_pools_that_do_not_go_together_are_refused_as_in_a_configuration(pools: tuple[dict, dict], path: str) -> None:
+    trace = trace_of((request(0, [1], 1),))
+    for call in (BuiltInEngine().replay, BuiltInEngine().request_times):
+        with pytest.raises(EngineSectionError) as refused:
+            call(trace, disaggregated(*pools), RouterParameters(), 0)
+        assert refused.value.path == path
 
 
 @given(cases())

@@ -60,6 +60,11 @@ def test_rows_without_latencies_or_with_two_workers_are_not_known(tmp_path: Path
     assert np.isnan(recorded.ttft_ms).tolist() == [True, False, False, True]
 
 
+def test_a_first_token_before_the_prefill_was_over_is_not_known(tmp_path: Path) -> None:
+    recorded = rows(tmp_path, *({**WHOLE, "prefill_time_ms": prefill_ms} for prefill_ms in (4.1, 4.0)))
+    assert recorded.known.tolist() == [False, True]
+
+
 def test_latencies_stand_beside_their_requests_in_a_window_that_another_has_cut(tmp_path: Path) -> None:
     arrivals = (1020, 1005, 1010)
     lines = [

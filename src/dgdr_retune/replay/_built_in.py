@@ -3,6 +3,7 @@
 from attrs import frozen
 
 from dgdr_retune.replay._engine import Metrics, RequestTimes, RouterParameters, Scenario
+from dgdr_retune.replay._engine_section import check_pools
 from dgdr_retune.replay._errors import TraceError
 from dgdr_retune.replay._metrics import request_times, summarize
 from dgdr_retune.replay._outcome import Outcome
@@ -29,6 +30,7 @@ class BuiltInEngine:
 
         Raises:
             TraceError: the window's block size is not the workers'.
+            EngineSectionError: prefill and decode workers do not go together, or have calibrated timing.
         """
         return summarize(_simulate(trace, scenario, router, replication), trace, scenario)
 
@@ -40,6 +42,7 @@ class BuiltInEngine:
 
 
 def _simulate(trace: Trace, scenario: Scenario, router: RouterParameters, replication: int) -> Outcome:
+    check_pools(scenario.specification)
     check_block_size(trace, scenario)
     return simulate(trace, scenario, router, replication, compiled_run())
 

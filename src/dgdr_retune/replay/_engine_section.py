@@ -173,9 +173,34 @@ class EngineSection(Section):
             prefill=pools.get("prefill"),
             decode=pools.get("decode"),
         )
-        if self.mode == "disaggregated":
-            _check_pools(specification, path)
+        check_pools(specification, path)
         return specification
+
+
+def check_pools(specification: EngineSpecification, path: str = "engine") -> None:
+    """Prefill and decode workers have blocks of one size, and a timing that is told apart into their two parts.
+
+    Args:
+        specification: of any mode.
+        path: where its section stands in its document, for messages.
+
+    Raises:
+        EngineSectionError: they have not; names the key.
+    """
+    if specification.mode == "aggregated":
+        return
+    prefill, decode = specification.pools
+    if prefill.block_size != decode.block_size:
+        raise EngineSectionError(
+            f"{path}.workers.decode.kv_cache.block_size",
+            f"is {decode.block_size}, but blocks come as they are from prefill workers; use {prefill.block_size}",
+        )
+    for role, pool in zip(_ROLES["disaggregated"], specification.pools, strict=True):
+        if isinstance(pool.timing, CalibratedTiming):
+            raise EngineSectionError(
+                f"{path}.workers.{role}.timing",
+                "is calibrated, which is for aggregated workers; use {type: polynomial} or {type: fixed, ...}",
+            )
 
 
 def _worker(section: WorkerSection, path: str) -> WorkerSpecification:
@@ -204,21 +229,6 @@ def _worker(section: WorkerSection, path: str) -> WorkerSpecification:
         prefix_caching=section.kv_cache.prefix_caching,
         timing=_timing(section.timing, f"{path}.timing"),
     )
-
-
-def _check_pools(specification: EngineSpecification, path: str) -> None:
-    prefill, decode = specification.pools
-    if prefill.block_size != decode.block_size:
-        raise EngineSectionError(
-            f"{path}.workers.decode.kv_cache.block_size",
-            f"is {decode.block_size}, but blocks come as they are from prefill workers; use {prefill.block_size}",
-        )
-    for role, pool in zip(_ROLES["disaggregated"], specification.pools, strict=True):
-        if isinstance(pool.timing, CalibratedTiming):
-            raise EngineSectionError(
-                f"{path}.workers.{role}.timing",
-                "is calibrated, which is for aggregated workers; use {type: polynomial} or {type: fixed, ...}",
-            )
 
 
 def _timing(section: TimingSection, path: str) -> Timing:

@@ -20,6 +20,7 @@ LONGEST_MS = 86_400_000.0
 """A day; what is longer was not measured."""
 
 _ABSENT = -1
+_ROUNDING_MS = 1e-6
 _MOST_TOKENS = 2**31 - 1
 
 
@@ -57,8 +58,8 @@ class Recorded:
     Frontends of Dynamo 1.6.1 and later record all of this, older ones nothing.
 
     Attributes:
-        known: bool[n], whether a request has every value below, a prefill that took time, and one worker for prefill
-            and decode.
+        known: bool[n], whether a request has every value below, a prefill that took time and was over by the first
+            token, and one worker for prefill and decode.
         wait_ms: float64[n], from arrival to the start of the prefill, transport included; as the other times NaN where
             it is not recorded, negative or over a day.
         prefill_ms: float64[n], from there to the first token.
@@ -108,8 +109,9 @@ def load_recorded(path: str | os.PathLike[str]) -> Recorded:
     times_ms[times_ms[:, 2] > times_ms[:, 3], 2:] = nan
     cached_tokens = table[:, 4]
     cached_tokens[cached_tokens > _MOST_TOKENS] = _ABSENT
+    prefilled = (times_ms[:, 1] > 0) & (times_ms[:, 1] <= times_ms[:, 2] + _ROUNDING_MS)
     return Recorded(
-        known=np.isfinite(times_ms).all(axis=1) & (times_ms[:, 1] > 0) & (cached_tokens >= 0) & (table[:, 5] >= 0),
+        known=np.isfinite(times_ms).all(axis=1) & prefilled & (cached_tokens >= 0) & (table[:, 5] >= 0),
         wait_ms=times_ms[:, 0],
         prefill_ms=times_ms[:, 1],
         ttft_ms=times_ms[:, 2],
