@@ -102,14 +102,57 @@ def test_a_fit_that_does_not_tell_requests_it_has_not_seen_is_refused(window: tu
         assert raised.value.reason == "poor_fit"
 
 
+def prefilled(recorded: Recorded, prefill_ms: np.ndarray, *, wait_ms: float) -> Recorded:
+    """The same requests with other prefills, and as long as before from the first token to the end."""
+    ttft_ms = prefill_ms + wait_ms
+    total_ms = recorded.total_ms - recorded.ttft_ms + ttft_ms
+    return evolve(recorded, prefill_ms=prefill_ms, ttft_ms=ttft_ms, total_ms=total_ms)
+
+
+@pytest.mark.parametrize(
+    ("constant_ms", "per_token_ms", "wait_ms"),
+    [pytest.param(80.0, -0.02, 1.0, id="falling"), pytest.param(-0.2, 0.01, 0.0, id="no constant")],
+)
+def test_the_error_of_a_prefill_is_that_of_the_line_that_is_handed_out(
+    window: tuple[Trace, Recorded], constant_ms: float, per_token_ms: float, wait_ms: float
+) -> None:
+    trace, recorded = window
+    prefill_ms = constant_ms + per_token_ms * (trace.input_length - recorded.cached_tokens)
+    made = calibrate(trace, prefilled(recorded, prefill_ms, wait_ms=wait_ms))
+    line = made.timing.prefill_ms + made.prefill_overhead_ms + made.timing.prefill_ms_per_token * made.new_tokens
+    assert made.prefill_error == pytest.approx(np.median(abs(line / made.prefill_ms - 1)), abs=0.005)
+    assert made.prefill_error > 0.01
+    assert -1e-3 <= made.prefill_overhead_ms <= made.timing.overhead_ms
+
+
+def test_decoding_that_is_faster_the_more_is_known_is_a_constant_and_judged_as_one(
+    window: tuple[Trace, Recorded],
+) -> None:
+    trace, recorded = window
+    steps = trace.output_length - 1
+    decode_ms = np.maximum(6000 * steps / np.maximum(trace.input_length, 500), 0.01)
+    made = calibrate(trace, evolve(recorded, total_ms=recorded.ttft_ms + decode_ms))
+    assert made.timing.decode_ms_per_token == 0
+    off = abs(made.timing.decode_ms * steps / decode_ms - 1)[steps >= 15]
+    assert np.median(off) == pytest.approx(made.decode_error, abs=0.1)
+
+
+def test_requests_that_end_with_their_first_token_do_not_show_what_a_step_takes(
+    window: tuple[Trace, Recorded],
+) -> None:
+    trace, recorded = window
+    for ttft_ms in (recorded.total_ms, recorded.total_ms - 0.1):
+        with pytest.raises(CalibrationError, match="end with their first token") as raised:
+            calibrate(trace, evolve(recorded, ttft_ms=ttft_ms))
+        assert raised.value.reason == "no_decode_time"
+
+
 def test_where_a_prefill_has_no_constant_the_fit_still_tells_the_time_to_the_first_token(
     window: tuple[Trace, Recorded],
 ) -> None:
     trace, recorded = window
     prefill_ms = 0.01 * (trace.input_length - recorded.cached_tokens) - 1.0
-    ttft_ms = prefill_ms + 3.0
-    total_ms = recorded.total_ms - recorded.ttft_ms + ttft_ms
-    timing = calibrate(trace, evolve(recorded, prefill_ms=prefill_ms, ttft_ms=ttft_ms, total_ms=total_ms)).timing
+    timing = calibrate(trace, prefilled(recorded, prefill_ms, wait_ms=3.0)).timing
     assert timing.prefill_ms_per_token == pytest.approx(0.01)
     assert timing.prefill_ms + timing.overhead_ms == pytest.approx(2.0, abs=0.01)
 

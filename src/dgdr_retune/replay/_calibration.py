@@ -9,8 +9,9 @@ Three fits, each on the requests that say most about it:
 - how many blocks a worker caches, from the cached tokens (`_capacity`).
 
 Lines are fitted by quantile regression (R. Koenker and G. Bassett, "Regression quantiles", 1978), which an outlier
-cannot draw to itself, by iteratively reweighted least squares. Every second request is held out of a fit that is judged
-on it; the fit that is handed out uses all of them.
+cannot draw to itself, by iteratively reweighted least squares, and no step or token takes less than nothing. Every
+second request is held out of a fit that is judged on it, with all that would be handed out; the fit that is handed out
+uses all of them.
 """
 
 import numpy as np
@@ -33,6 +34,7 @@ MOST_ERROR = 0.25
 _LEAST_FITTED = 100
 _LEAST_STEPS = 15
 _LEAST_SPREAD = 0.1
+_LEAST_STEP_MS = 0.01
 _SHARING = (2.0, 4.0, 8.0, 16.0, np.inf)
 _LOWER_QUARTILE, _MEDIAN = 0.25, 0.5
 _ITERATIONS = 100
@@ -101,8 +103,13 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
             f"nearly all prompts have {shortest:.0f} to {longest:.0f} tokens that were not cached, which does not show "
             "what a token takes: take a window with other prompts, or keep explicit timing",
         )
-    prefill_error = _held_out(_prefill_terms(shared)[lonely], shared.prefill_ms[lonely], _LOWER_QUARTILE)
-    decode_error = _held_out(_decode_terms(shared)[steady], shared.decode_ms[steady], _MEDIAN)
+    if float(np.median(shared.decode_ms[steady] / shared.steps[steady])) < _LEAST_STEP_MS:
+        raise CalibrationError(
+            "no_decode_time",
+            "most requests are recorded to end with their first token, though they have more tokens, which does not "
+            "show what a step takes: record streamed responses, or keep explicit timing",
+        )
+    prefill_error, decode_error = _held_out(shared, lonely, steady)
     for what, error in (("a prefill", prefill_error), ("decoding", decode_error)):
         if error > MOST_ERROR:
             raise CalibrationError(
@@ -110,19 +117,9 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
                 f"the fitted time of {what} is off by {error:.0%} in the median of requests that it has not seen, more "
                 f"than {MOST_ERROR:.0%}: these workers do not behave as the model does; keep explicit timing",
             )
-    seen_ms, per_token = _line(_prefill_terms(shared)[lonely], shared.prefill_ms[lonely], _LOWER_QUARTILE)
-    step_ms, step_per_token, pass_ms, _ = _line(_decode_terms(shared)[steady], shared.decode_ms[steady], _MEDIAN)
-    per_token = max(per_token, 0.0)
-    pass_ms = max(pass_ms if 0.0 < pass_ms < seen_ms else seen_ms, _SMALLEST_RESIDUAL_MS)
-    served_ms = pass_ms + per_token * shared.new_tokens[lonely]
+    fit = _fit(shared, lonely, steady)
     return Calibration(
-        timing=CalibratedTiming(
-            prefill_ms=float(pass_ms),
-            prefill_ms_per_token=float(per_token),
-            decode_ms=float(max(step_ms, _SMALLEST_RESIDUAL_MS)),
-            decode_ms_per_token=float(max(step_per_token, 0.0)),
-            overhead_ms=max(float(np.median(shared.ttft_ms[lonely] - served_ms)), 0.0),
-        ),
+        timing=fit.timing,
         blocks=cached_blocks(trace, recorded, rows),
         rows=len(rows),
         prefill_rows=len(lonely),
@@ -131,7 +128,7 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
         decode_error=decode_error,
         new_tokens=shared.new_tokens[lonely],
         prefill_ms=shared.prefill_ms[lonely],
-        prefill_overhead_ms=float(seen_ms - pass_ms),
+        prefill_overhead_ms=fit.prefill_overhead_ms,
     )
 
 
@@ -226,25 +223,79 @@ def _decode_terms(shared: _Shared) -> Floats:
     return np.stack((shared.steps, shared.steps * shared.tokens, shared.prefills, shared.prefilled), axis=1)
 
 
-def _held_out(terms: Floats, measured: Floats, quantile: float) -> float:
-    """Median relative error of each half's fit on the other half."""
-    errors = []
-    for held in (slice(0, None, 2), slice(1, None, 2)):
-        seen = np.ones(len(measured), dtype=bool)
-        seen[held] = False
-        predicted = terms[held] @ _line(terms[seen], measured[seen], quantile)
-        errors.append(np.abs(predicted - measured[held]) / measured[held].clip(_SMALLEST_RESIDUAL_MS))
-    return float(np.median(np.concatenate(errors)))
+@frozen
+class _Fit:
+    """The timing, and the part of its overhead that a prefill's time includes."""
+
+    timing: CalibratedTiming
+    prefill_overhead_ms: float
+
+    def prefill_ms(self, terms: Floats) -> Floats:
+        timing = self.timing
+        return terms @ np.array((timing.prefill_ms + self.prefill_overhead_ms, timing.prefill_ms_per_token))
+
+    def decode_ms(self, terms: Floats) -> Floats:
+        timing = self.timing
+        return terms @ np.array(
+            (timing.decode_ms, timing.decode_ms_per_token, timing.prefill_ms, timing.prefill_ms_per_token)
+        )
 
 
-def _line(terms: Floats, measured: Floats, quantile: float) -> Floats:
-    """Coefficients for which so large a share of the residuals is negative."""
+def _fit(shared: _Shared, lonely: Rows, steady: Rows) -> _Fit:
+    """Of these requests: their prefills, and their decoding."""
+    prefill, decode = _prefill_terms(shared)[lonely], _decode_terms(shared)[steady]
+    seen_ms, per_token = _line(prefill, shared.prefill_ms[lonely], _LOWER_QUARTILE, signed=1)
+    step_ms, step_per_token, pass_ms, _ = _line(decode, shared.decode_ms[steady], _MEDIAN)
+    pass_ms = max(pass_ms if 0.0 < pass_ms < seen_ms else seen_ms, _SMALLEST_RESIDUAL_MS)
+    overhead_ms = float(np.median(shared.ttft_ms[lonely] - prefill @ np.array((pass_ms, per_token))))
+    timing = CalibratedTiming(
+        prefill_ms=pass_ms,
+        prefill_ms_per_token=per_token,
+        decode_ms=max(step_ms, _SMALLEST_RESIDUAL_MS),
+        decode_ms_per_token=step_per_token,
+        overhead_ms=max(overhead_ms, 0.0),
+    )
+    return _Fit(timing, prefill_overhead_ms=float(seen_ms - pass_ms) if overhead_ms > 0 else 0.0)
+
+
+def _held_out(shared: _Shared, lonely: Rows, steady: Rows) -> tuple[float, float]:
+    """Median relative error, for prefills and for decoding, of each half's fit on the other half."""
+    prefill, decode = _prefill_terms(shared), _decode_terms(shared)
+    prefill_errors, decode_errors = [], []
+    for held in (0, 1):
+        fit = _fit(shared, lonely[1 - held :: 2], steady[1 - held :: 2])
+        alone, sharing = lonely[held::2], steady[held::2]
+        prefill_errors.append(_relative(fit.prefill_ms(prefill[alone]), shared.prefill_ms[alone]))
+        decode_errors.append(_relative(fit.decode_ms(decode[sharing]), shared.decode_ms[sharing]))
+    return float(np.median(np.concatenate(prefill_errors))), float(np.median(np.concatenate(decode_errors)))
+
+
+def _relative(predicted: Floats, measured: Floats) -> Floats:
+    return np.abs(predicted - measured) / measured.clip(_SMALLEST_RESIDUAL_MS)
+
+
+def _line(terms: Floats, measured: Floats, quantile: float, *, signed: int = 0) -> Floats:
+    """Coefficients for which so large a share of the residuals is negative; none is, but the first `signed` may be.
+
+    Without the terms whose coefficients would be negative, the lowest first, the others are fitted anew.
+    """
     scale = np.abs(terms).max(axis=0).clip(1e-12)
     terms = terms / scale
+    used = np.arange(terms.shape[1])
+    found = _quantile_regression(terms, measured, quantile)
+    while len(refused := np.flatnonzero((found < 0) & (used >= signed))):
+        used = np.delete(used, refused[np.argmin(found[refused])])
+        found = _quantile_regression(terms[:, used], measured, quantile)
+    coefficients = np.zeros(terms.shape[1])
+    coefficients[used] = found / scale[used]
+    return coefficients
+
+
+def _quantile_regression(terms: Floats, measured: Floats, quantile: float) -> Floats:
     found = np.linalg.lstsq(terms, measured, rcond=None)[0]
     for _ in range(_ITERATIONS):
         residual = measured - terms @ found
         weight = np.sqrt(np.where(residual > 0, quantile, 1 - quantile) / np.abs(residual).clip(_SMALLEST_RESIDUAL_MS))
         found = np.linalg.lstsq(terms * weight[:, None], measured * weight, rcond=None)[0]
-    coefficients: Floats = (found / scale).astype(np.float64)
+    coefficients: Floats = found.astype(np.float64)
     return coefficients
