@@ -79,6 +79,7 @@ def test_calibrate_says_why_there_is_no_fit(config: Path) -> None:
     (config.parent / "segments" / "frontend-1" / "trace.000000.jsonl.gz").unlink()
     path = config.parent / "segments" / "frontend-0" / "trace.000000.jsonl.gz"
     path.write_bytes(path.read_bytes()[:40_000])
+    change(config, "recording", frontends=["frontend-0"])
     result = call("calibrate", config)
     assert result.exit_code == 1
     assert "at least 500 are needed" in result.stderr

@@ -61,6 +61,26 @@ def test_blocks_of_another_size_than_the_windows_are_not_counted(tmp_path: Path,
     assert not configuration.output.exists()
 
 
+def test_a_window_that_misses_a_frontend_is_not_calibrated_from(tmp_path: Path, document: dict[str, Any]) -> None:
+    shutil.rmtree(tmp_path / "segments" / "frontend-1")
+    configuration = configured(tmp_path, document)
+    with pytest.raises(CalibrationError, match=r"frontend-1 has no row .* correct `recording\.frontends`") as raised:
+        asyncio.run(calibrate_engine(configuration, now_ms=NOW_MS))
+    assert raised.value.reason == "missing_frontend"
+    assert not configuration.output.exists()
+
+
+def test_the_fit_says_which_frontends_it_rests_on(tmp_path: Path, document: dict[str, Any]) -> None:
+    named = asyncio.run(calibrate_engine(configured(tmp_path, document), now_ms=NOW_MS)).text
+    assert "alone on their worker is told from the rows of 2 frontends, whose recording has 4 gaps of 10 s" in named
+    del document["recording"]["frontends"]
+    unnamed = asyncio.run(calibrate_engine(configured(tmp_path, document), now_ms=NOW_MS)).text
+    for text, said in ((named, False), (unnamed, True)):
+        assert ("rests on there being no other: `recording.frontends` does not name" in text) is said
+    page = (tmp_path / "result" / PAGE).read_text()
+    assert "rests on there being no other" in page
+
+
 def test_disaggregated_workers_are_not_calibrated(tmp_path: Path, document: dict[str, Any]) -> None:
     engine = document["deployment"]["engine"]
     pool = engine["workers"].pop("aggregated")

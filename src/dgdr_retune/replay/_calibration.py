@@ -230,15 +230,16 @@ class _Fit:
     timing: CalibratedTiming
     prefill_overhead_ms: float
 
-    def prefill_ms(self, terms: Floats) -> Floats:
-        timing = self.timing
-        return terms @ np.array((timing.prefill_ms + self.prefill_overhead_ms, timing.prefill_ms_per_token))
+    @property
+    def prefill(self) -> Floats:
+        """Coefficients of a prefill's terms."""
+        return np.array((self.timing.prefill_ms + self.prefill_overhead_ms, self.timing.prefill_ms_per_token))
 
-    def decode_ms(self, terms: Floats) -> Floats:
+    @property
+    def decode(self) -> Floats:
+        """Coefficients of decoding's terms."""
         timing = self.timing
-        return terms @ np.array(
-            (timing.decode_ms, timing.decode_ms_per_token, timing.prefill_ms, timing.prefill_ms_per_token)
-        )
+        return np.array((timing.decode_ms, timing.decode_ms_per_token, timing.prefill_ms, timing.prefill_ms_per_token))
 
 
 def _fit(shared: _Shared, lonely: Rows, steady: Rows) -> _Fit:
@@ -265,13 +266,14 @@ def _held_out(shared: _Shared, lonely: Rows, steady: Rows) -> tuple[float, float
     for held in (0, 1):
         fit = _fit(shared, lonely[1 - held :: 2], steady[1 - held :: 2])
         alone, sharing = lonely[held::2], steady[held::2]
-        prefill_errors.append(_relative(fit.prefill_ms(prefill[alone]), shared.prefill_ms[alone]))
-        decode_errors.append(_relative(fit.decode_ms(decode[sharing]), shared.decode_ms[sharing]))
+        prefill_errors.append(_relative(prefill[alone] @ fit.prefill, shared.prefill_ms[alone]))
+        decode_errors.append(_relative(decode[sharing] @ fit.decode, shared.decode_ms[sharing]))
     return float(np.median(np.concatenate(prefill_errors))), float(np.median(np.concatenate(decode_errors)))
 
 
 def _relative(predicted: Floats, measured: Floats) -> Floats:
-    return np.abs(predicted - measured) / measured.clip(_SMALLEST_RESIDUAL_MS)
+    off: Floats = np.abs(predicted - measured) / measured.clip(_SMALLEST_RESIDUAL_MS)
+    return off
 
 
 def _line(terms: Floats, measured: Floats, quantile: float, *, signed: int = 0) -> Floats:

@@ -1,15 +1,23 @@
 """The page of a calibration: the fit in words, its plot, and the numbers."""
 
+from collections.abc import Sequence
+
 from dgdr_retune import __version__
 from dgdr_retune.replay import Calibration
 from dgdr_retune.report._page import Page, Plot, Section
 from dgdr_retune.report._plots import prefill_fit
 from dgdr_retune.report._text import utc
-from dgdr_retune.windows import Window
+from dgdr_retune.windows import GAP_MS, Completeness, Window
 
 
-def fit_in_words(calibration: Calibration) -> tuple[str, ...]:
-    """What was fitted and how well, one sentence each."""
+def fit_in_words(calibration: Calibration, completeness: Completeness, *, named: bool) -> tuple[str, ...]:
+    """What was fitted, how well, and what it rests on, one sentence each.
+
+    Args:
+        calibration: the fit.
+        completeness: of its window.
+        named: whether the configuration names the frontends, so that none of them is missing there.
+    """
     timing = calibration.timing
     cached = (
         f"The cached tokens are those of a cache of {calibration.blocks} blocks a worker."
@@ -30,18 +38,27 @@ def fit_in_words(calibration: Calibration) -> tuple[str, ...]:
         f"Each request has an overhead of {timing.overhead_ms:.3g} ms outside of its worker's steps, of which its "
         f"recorded prefill time includes {calibration.prefill_overhead_ms:.3g} ms."
     )
-    return prefill, step, overhead, cached
+    seen = f"{completeness.frontends} frontend{'s' if completeness.frontends != 1 else ''}"
+    alone = f"Which requests were alone on their worker is told from the rows of {seen}" + (
+        f", whose recording has {completeness.gap_count} gap{'s' if completeness.gap_count != 1 else ''} of "
+        f"{GAP_MS // 1000} s or more"
+        if completeness.gap_count
+        else ""
+    )
+    if not named:
+        alone += ", and rests on there being no other: `recording.frontends` does not name those that there are"
+    return prefill, step, overhead, cached, f"{alone}."
 
 
-def calibration_page(name: str, window: Window, calibration: Calibration) -> Page:
-    """The page of one calibration; `name` is the deployment's."""
+def calibration_page(name: str, window: Window, calibration: Calibration, words: Sequence[str]) -> Page:
+    """The page of one calibration; `name` is the deployment's, `words` are those of `fit_in_words`."""
     timing = calibration.timing
     what = "prefill time of requests that were alone on their worker, and the fitted line"
     return Page(
         name=name,
         outcome="calibrated",
         heading="Fit",
-        summary=fit_in_words(calibration),
+        summary=words,
         sections=(
             Section(
                 title="Prefill",
