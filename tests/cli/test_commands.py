@@ -72,7 +72,8 @@ def test_calibrate_writes_an_engine_section_that_retune_takes(config: Path) -> N
     config.write_text(yaml.safe_dump(document))
     assert call("retune", config).exit_code == 0
     report = (config.parent / "result" / "report.html").read_text()
-    assert "The simulation tells the recorded latencies well: for the median request" in report
+    assert "requests waited in the recording in a way that the simulation does not reproduce" in report
+    assert "The timing is calibrated already" in report
 
 
 def test_calibrate_says_why_there_is_no_fit(config: Path) -> None:

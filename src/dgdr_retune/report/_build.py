@@ -8,7 +8,7 @@ import numpy as np
 from attrs import fields, frozen
 
 from dgdr_retune import __version__
-from dgdr_retune.replay import Recorded, RequestTimes, RouterParameters, Trace
+from dgdr_retune.replay import Recorded, RequestTimes, RouterParameters, Scenario, Trace
 from dgdr_retune.report._fidelity import served, verdict_on_simulation
 from dgdr_retune.report._page import Page, Plot, Section
 from dgdr_retune.report._plots import IntervalRow, arrivals, heat_map, intervals, knob_effect, latencies
@@ -68,8 +68,8 @@ def _sections(record: RetuneRecord) -> Iterator[Section]:
         standings = rank(record.sweep)
         yield _improvements(record.sweep, standings, record.decision.best)
         yield _knobs(record.sweep, standings)
-    if record.baseline_times is not None:
-        yield _latencies(record, record.baseline_times)
+    if record.sweep is not None and record.baseline_times is not None:
+        yield _latencies(record, record.sweep.scenario, record.baseline_times)
     if record.window is not None and record.cut is not None:
         yield _window(record.window, record.cut, record.trace)
     if record.sweep is not None:
@@ -165,9 +165,9 @@ def _effects(grid: Grid, cube: np.ndarray, what: str) -> Iterator[Plot]:
             yield Plot(svg=svg, says=f"{what} by {KNOBS[axis]}")
 
 
-def _latencies(record: RetuneRecord, baseline: RequestTimes) -> Section:
-    scenario, best = record.sweep.scenario if record.sweep else None, record.best_times
-    sla, as_it_was = (scenario.sla, scenario.speedup == 1.0) if scenario else (None, False)
+def _latencies(record: RetuneRecord, scenario: Scenario, baseline: RequestTimes) -> Section:
+    best, sla = record.best_times, scenario.sla
+    as_it_was = scenario.speedup == 1.0
     recorded = served(record.recorded, record.trace) if as_it_was and record.recorded and record.trace else None
     plots = [
         Plot(
@@ -191,7 +191,7 @@ def _latencies(record: RetuneRecord, baseline: RequestTimes) -> Section:
         explains="Share of the window's requests that were served within a latency, simulated (replication 0)"
         + (", and as they were recorded." if recorded is not None else "."),
         plots=plots,
-        note=verdict_on_simulation(recorded, baseline, as_it_was=as_it_was),
+        note=verdict_on_simulation(recorded, baseline, scenario),
     )
 
 
