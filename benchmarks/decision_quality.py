@@ -48,11 +48,11 @@ from dgdr_retune.sweep import (
     Objective,
     Rules,
     decide,
+    judge_over_time,
     run_sweep,
 )
 from dgdr_retune.windows import Completeness
 from recorded import SEGMENTS, SPECIFICATION, cut_recorded
-from sweep import judged_over_time
 
 PIECES = 4
 VARIANTS = tuple(
@@ -157,9 +157,9 @@ async def decided(piece: Piece, baseline: RouterParameters) -> Decision:
     trace, scenario = piece.trace, Scenario(SPECIFICATION, speedup=piece.speedup)
     async with LocalExecutor(BuiltInEngine(), trace, scenario) as executor:
         swept = await run_sweep(executor, GRID, baseline, objective=Objective.TTFT, rules=RULES, budget_s=BUDGET_S)
-        traffic = await judged_over_time(executor, swept)
+        over_time = await judge_over_time(executor, swept)
     completeness = Completeness(rows=len(trace), frontends=1, fingerprints=None, gap_count=0, gap_ms=0)
-    return decide(swept, completeness, Demands(), traffic)
+    return decide(swept, completeness, Demands(), over_time.traffic)
 
 
 def point_of(router: RouterParameters) -> int:

@@ -31,20 +31,16 @@ from dgdr_retune.sweep import (
     LocalExecutor,
     Objective,
     Rules,
-    TrafficInterval,
-    best_of,
     decide,
+    judge_over_time,
     run_sweep,
-    traffic_interval,
 )
-from dgdr_retune.sweep import Sweep as Swept
 from dgdr_retune.windows import Completeness
 from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
 from replay import COMPILED, Engine, Server
 
 ONE_REPLICATION, TO_THE_DECISION = "108 points, 1 replication", "108 points, to the decision"
 EMPTY_CACHE = "the same, empty cache"
-TIMED_REPLICATIONS = 8
 SAMPLE_S = 0.2
 
 
@@ -86,26 +82,6 @@ async def watch_memory(peak: list[int]) -> None:
         await asyncio.sleep(SAMPLE_S)
 
 
-async def judged_over_time(executor: LocalExecutor, swept: Swept) -> TrafficInterval | None:
-    """The best candidate over the window's time, as `dgdr-retune retune` judges it."""
-    best = best_of(swept)
-    if best is None:
-        return None
-    routers = (best.candidate.router, swept.results[swept.baseline].candidate.router)
-    replayed = [
-        [await executor.request_times(router, each) for each in range(TIMED_REPLICATIONS)] for router in routers
-    ]
-    timed = [[each for each in times if each is not None] for times in replayed]
-    return traffic_interval(
-        executor.trace,
-        best.candidate.router,
-        *timed,
-        objective=swept.objective,
-        sla=swept.scenario.sla,
-        rules=swept.rules,
-    )
-
-
 async def measure(
     trace: Trace, completeness: Completeness, sweep: Sweep, options: argparse.Namespace
 ) -> dict[str, Any]:
@@ -130,8 +106,8 @@ async def measure(
             budget_s=options.budget,
         )
         ended = clock()
-        traffic = await judged_over_time(executor, swept)
-    decision = decide(swept, completeness, Demands(minimum_rows=500), traffic)
+        over_time = await judge_over_time(executor, swept)
+    decision = decide(swept, completeness, Demands(minimum_rows=500), over_time.traffic)
     decided = clock()
     watching.cancel()
     if decision.outcome == "failed":

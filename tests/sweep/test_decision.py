@@ -1,6 +1,7 @@
 """From a sweep and its window to a decision."""
 
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def test_a_window_that_falls_short_is_never_more_than_kept_and_says_why(
         ),
         (Interval(1.0, 90), 16, "kept", "other traffic like this may not show it"),
         (Interval(-20, 90), 8, "kept", "-20.00 to 90.00 % (95 % interval over 8 blocks of 15 s): other traffic"),
-        (None, 8, "kept", "are too uneven to judge"),
+        (None, 8, "kept", "are too few or too uneven to judge"),
         (None, 0, "kept", "could not be replayed to judge"),
     ],
 )
@@ -160,6 +161,37 @@ def test_blocks_of_time_prove_nothing_that_replications_do_not() -> None:
     traffic = TrafficInterval(GRID.points[1], Interval(20, 30), 16, 15_000.0)
     decision = decide(swept(steady(100), steady(99)), window(), DEMANDS, traffic)
     assert (decision.outcome, len(decision.reasons)) == ("kept", 1)
+
+
+def test_blocks_of_time_of_another_candidate_prove_nothing_of_the_best() -> None:
+    another = TrafficInterval(GRID.points[2], Interval(50, 60), 16, 15_000.0)
+    for sweep in (swept(steady(100), steady(50), steady(90)), swept(steady(100))):
+        decision = decide(sweep, window(), DEMANDS, another)
+        assert (decision.outcome, decision.router, decision.traffic) == ("kept", BASELINE, None)
+
+
+def test_a_sweep_without_the_parameters_in_force_cannot_be_made() -> None:
+    for results in ((), swept(steady(100)).results):
+        with pytest.raises(ValueError, match=f"position in the {len(results)} results"):
+            evolve(swept(steady(100)), results=results, baseline=len(results))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"initial_replications": 0}, "initial_replications"),
+        ({"maximum_replications": 3}, r"at least initial_replications \(4\): 3"),
+        ({"confidence": 0.0}, "confidence"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": nan}, "confidence"),
+        ({"min_improvement_percentage": -1.0}, "min_improvement_percentage"),
+        ({"min_improvement_percentage": inf}, "min_improvement_percentage"),
+        ({"min_improvement_percentage": nan}, "min_improvement_percentage"),
+    ],
+)
+def test_rules_by_which_nothing_could_be_judged_cannot_be_made(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Rules(**values)
 
 
 def test_of_many_missing_frontends_a_few_are_named() -> None:

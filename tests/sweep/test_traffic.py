@@ -161,6 +161,14 @@ def test_traffic_of_one_moment_or_one_request_proves_nothing(
         assert traffic.interval is None
 
 
+@pytest.mark.parametrize(("blocks", "judged_at_all"), [(4, False), (7, False), (8, True)])
+def test_requests_in_fewer_than_eight_blocks_of_time_prove_nothing_even_at_a_constant_ratio(
+    blocks: int, *, judged_at_all: bool
+) -> None:
+    ttft_ms = np.full(blocks, 10.0)
+    assert (judged(ttft_ms, 0.9 * ttft_ms).interval is not None) == judged_at_all
+
+
 def test_eight_replications_of_a_large_window_are_judged_in_the_room_of_one() -> None:
     trace = window(100_000)
     times = [latencies(np.full(100_000, 10.0))] * 8

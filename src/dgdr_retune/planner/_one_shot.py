@@ -1,7 +1,5 @@
 """One retune from recorded segments to a decision and its files: the loop's body, run once."""
 
-import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -12,8 +10,6 @@ from dgdr_retune.planner._errors import OutputError
 from dgdr_retune.planner._results import write_results
 from dgdr_retune.replay import (
     ReplayError,
-    RequestTimes,
-    RouterParameters,
     engine_named,
     load_recorded,
     load_trace,
@@ -23,23 +19,15 @@ from dgdr_retune.sweep import (
     Demands,
     Failure,
     LocalExecutor,
-    Objective,
     Progress,
     SweepError,
-    best_of,
     decide,
     failed,
+    judge_over_time,
     no_traffic,
     run_sweep,
-    traffic_interval,
 )
 from dgdr_retune.windows import Cut, CutRequest, Place, Window, WindowError, cut_in_child, newest_window
-
-TIMED_REPLICATIONS = 8
-"""Of the parameters in force and of the best candidate, whose latencies are judged over time; the first is shown."""
-
-TIMED_SECONDS = 30
-"""For the replications of one of the two; they come after the sweep's budget."""
 
 
 class Observer(Protocol):
@@ -113,19 +101,6 @@ async def cut_window(configuration: Configuration, window: Window) -> Cut:
     return await cut_in_child(request, deadline_s=recording.cut_budget_seconds)
 
 
-async def _times(executor: LocalExecutor, router: RouterParameters, objective: Objective) -> list[RequestTimes]:
-    """Latencies in replications 0, 1, 2, …, as many as there is time for; one to show where none are judged."""
-    times: list[RequestTimes] = []
-    with suppress(TimeoutError):
-        async with asyncio.timeout(TIMED_SECONDS):
-            for replication in range(TIMED_REPLICATIONS if objective.is_sum_over_requests else 1):
-                replayed = await executor.request_times(router, replication)
-                if replayed is None:
-                    break
-                times.append(replayed)
-    return times
-
-
 @frozen
 class _Run:
     configuration: Configuration
@@ -160,30 +135,17 @@ class _Run:
                 budget_s=retune.budget_seconds,
                 progress=self.observer.replayed,
             )
-            best = best_of(sweep)
-            times = await _times(executor, baseline, retune.objective)
-            best_times = await _times(executor, best.candidate.router, retune.objective) if best else []
-        traffic = None
-        if best is not None:
-            traffic = traffic_interval(
-                trace,
-                best.candidate.router,
-                best_times,
-                times,
-                objective=sweep.objective,
-                sla=sweep.scenario.sla,
-                rules=sweep.rules,
-            )
+            over_time = await judge_over_time(executor, sweep)
         return RetuneRecord(
             name=self.configuration.name,
-            decision=decide(sweep, cut.completeness, self._demands(), traffic),
+            decision=decide(sweep, cut.completeness, self._demands(), over_time.traffic),
             window=window,
             cut=cut,
             trace=trace,
             recorded=load_recorded(path),
             sweep=sweep,
-            baseline_times=next(iter(times), None),
-            best_times=next(iter(best_times), None),
+            baseline_times=over_time.baseline,
+            best_times=over_time.best,
         )
 
     def _without_sweep(self, failure: Failure | None, window: Window | None, cut: Cut | None) -> RetuneRecord:

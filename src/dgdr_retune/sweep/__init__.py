@@ -8,6 +8,7 @@ from dgdr_retune.sweep._grid import ChoicesSection, Grid, GridSection, RangeBoun
 from dgdr_retune.sweep._judgement import best_of, decide
 from dgdr_retune.sweep._local import LocalExecutor
 from dgdr_retune.sweep._objective import Objective, average_gpus
+from dgdr_retune.sweep._over_time import OverTime, TimedExecutor, judge_over_time
 from dgdr_retune.sweep._rules import PROOF_REPLICATIONS, Rules
 from dgdr_retune.sweep._run import Progress, run_sweep
 from dgdr_retune.sweep._shards import (
@@ -52,6 +53,7 @@ __all__ = [
     "MetricMissingError",
     "Objective",
     "Outcome",
+    "OverTime",
     "Progress",
     "RangeBounds",
     "RangeSection",
@@ -64,6 +66,7 @@ __all__ = [
     "Standing",
     "Sweep",
     "SweepError",
+    "TimedExecutor",
     "TrafficInterval",
     "average_gpus",
     "balanced_shard_parts",
@@ -73,6 +76,7 @@ __all__ = [
     "dgdr_need_seconds",
     "dgdr_rounds",
     "failed",
+    "judge_over_time",
     "largest_shard_points",
     "no_traffic",
     "plan_shards",

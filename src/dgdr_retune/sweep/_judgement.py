@@ -41,8 +41,8 @@ def decide(
         sweep: the scores.
         completeness: of the window.
         demands: of the window.
-        traffic: of the best candidate (`best_of`). An objective that has no such interval is decided by replications
-            alone; any other is not changed for without it.
+        traffic: of the best candidate (`best_of`); one of another candidate counts as none. An objective that has no
+            such interval is decided by replications alone; any other is not changed for without it.
     """
     comparison = compare_sweep(sweep)
     baseline = standing(sweep, comparison, sweep.baseline)
@@ -50,6 +50,8 @@ def decide(
         standing(sweep, comparison, position) for position in ranking(sweep, comparison) if position != sweep.baseline
     ]
     best = best_of(sweep)
+    if traffic is not None and (best is None or traffic.router != best.candidate.router):
+        traffic = None
     won = bool(proven(comparison, sweep.rules).any())
     failure = _failure(baseline, others)
     shortfalls = completeness.shortfalls(expected=demands.frontends, minimum_rows=demands.minimum_rows)

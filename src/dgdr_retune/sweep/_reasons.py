@@ -34,7 +34,7 @@ def next_window(traffic: TrafficInterval | None, sweep: Sweep) -> list[str]:
     if traffic is None and not sweep.objective.is_sum_over_requests:
         return ["Whether this holds for other traffic is not judged: the objective is not made up of requests."]
     if traffic is None or traffic.interval is None:
-        cause = "are too uneven" if traffic and traffic.blocks else "could not be replayed"
+        cause = "are too few or too uneven" if traffic and traffic.blocks else "could not be replayed"
         return [f"The parameters in force are kept because the latencies over the window's time {cause} to judge."]
     interval = (
         f"{traffic.interval.lower:.2f} to {traffic.interval.upper:.2f} % ({100 * sweep.rules.confidence:g} % interval "

@@ -1,6 +1,9 @@
 """What is fixed before the first replay: margin, confidence and the numbers of replications."""
 
-from attrs import frozen
+from math import inf
+
+from attrs import Attribute, field, frozen
+from attrs.validators import ge, gt, lt
 
 PROOF_REPLICATIONS = 8
 """Fewer replications prove nothing unless `maximum_replications` is lower: the noise of a router under load has few
@@ -14,15 +17,24 @@ class Rules:
     Attributes:
         min_improvement_percentage: a candidate must improve by more than this, in percent of the baseline's score, at
             the lower end of its interval; at least 0.
-        confidence: of all candidates' intervals together, over all stages.
+        confidence: of all candidates' intervals together, over all stages; above 0 and below 1.
         initial_replications: of every candidate, at least 1.
         maximum_replications: of a contender, at least `initial_replications`.
+
+    Raises:
+        ValueError: a value is outside of these bounds.
     """
 
-    min_improvement_percentage: float = 1.0
-    confidence: float = 0.95
-    initial_replications: int = 4
-    maximum_replications: int = 32
+    min_improvement_percentage: float = field(default=1.0, validator=[ge(0.0), lt(inf)])
+    confidence: float = field(default=0.95, validator=[gt(0.0), lt(1.0)])
+    initial_replications: int = field(default=4, validator=ge(1))
+    maximum_replications: int = field(default=32)
+
+    @maximum_replications.validator
+    def _reaches_the_first_stage(self, attribute: "Attribute[int]", value: int) -> None:
+        if not value >= self.initial_replications:
+            message = f"{attribute.name} must be at least initial_replications ({self.initial_replications}): {value}"
+            raise ValueError(message)
 
     @property
     def stages(self) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """All scores of one sweep: what was replayed, how often, and what came of it."""
 
-from attrs import frozen
+from attrs import Attribute, field, frozen
 
 from dgdr_retune.replay import Metrics, RouterParameters, Scenario
 from dgdr_retune.sweep._executor import Failure
@@ -57,11 +57,14 @@ class Sweep:
         budget_s: seconds that the sweep was given.
         elapsed_s: seconds that it took.
         exhausted: whether the budget ended it, or kept contenders from being replayed.
+
+    Raises:
+        ValueError: `baseline` is no position in `results`: without the parameters in force nothing can be decided.
     """
 
     grid: Grid
     results: tuple[CandidateResult, ...]
-    baseline: int
+    baseline: int = field()
     scenario: Scenario
     objective: Objective
     rules: Rules
@@ -70,3 +73,8 @@ class Sweep:
     budget_s: float
     elapsed_s: float
     exhausted: bool
+
+    @baseline.validator
+    def _has_a_result(self, attribute: "Attribute[int]", value: int) -> None:
+        if not 0 <= value < len(self.results):
+            raise ValueError(f"{attribute.name} must be a position in the {len(self.results)} results: {value}")

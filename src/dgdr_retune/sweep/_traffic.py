@@ -81,14 +81,16 @@ def traffic_interval(
     first, last = int(trace.arrival_ms.min()), int(trace.arrival_ms.max())
     block = (trace.arrival_ms - first) * MOST_BLOCKS // (last - first + 1)
     sums: Floats = np.stack([np.bincount(block, weights=part, minlength=MOST_BLOCKS) for part in parts])
+    sampled = int((np.bincount(block, minlength=MOST_BLOCKS) > 0).sum())
     while sums.shape[1] > LEAST_BLOCKS and _correlation(sums) > CORRELATED:
         sums = sums[:, ::2] + sums[:, 1::2]
     scores = Scores(values=sums, baseline=0, minimised=objective.minimised, paired=True)
     comparison = intervals(scores, (1 - rules.confidence) / 2)
     lower, upper = float(comparison.lower[1]), float(comparison.upper[1])
+    bounded = sampled >= LEAST_BLOCKS and isfinite(lower) and isfinite(upper)
     return TrafficInterval(
         router=router,
-        interval=Interval(lower, upper) if isfinite(lower) and isfinite(upper) else None,
+        interval=Interval(lower, upper) if bounded else None,
         blocks=sums.shape[1],
         block_ms=(last - first + 1) / sums.shape[1],
     )
