@@ -2,8 +2,8 @@
 
 Three fits, each on the requests that say most about it:
 
-- how long a pass takes, from the decoding of requests that hardly shared their worker: its duration is a sum of steps,
-  each with a constant and a part for the tokens that decode, and of the prefills that others began meanwhile;
+- how long a pass takes, from the decoding of the requests that shared their worker least: its duration is a sum of
+  steps, each with a constant and a part for the tokens that decode, and of the prefills that others began meanwhile;
 - how long a prefill takes, from requests that were alone on their worker. What disturbs it only adds, so the line is
   fitted to the lower quartile; what it has more than a pass's constant is overhead, with the wait before it;
 - how many blocks a worker caches, from the cached tokens (`_capacity`).
@@ -50,7 +50,7 @@ class Calibration:
         blocks: that a worker caches; None where the recording does not show it.
         rows: requests with latencies.
         prefill_rows: of these, alone on their worker.
-        decode_rows: of these, hardly sharing it.
+        decode_rows: of these, those that shared it least, long enough to show it.
         prefill_error: median relative error of the prefill's time on held-out requests.
         decode_error: the same of the time from the first token to the end.
         new_tokens: float64[prefill_rows], prompt tokens that were not cached, for a plot; with
@@ -93,8 +93,9 @@ def calibrate(trace: Trace, recorded: Recorded) -> Calibration:
     if min(len(lonely), len(steady)) < _LEAST_FITTED:
         raise CalibrationError(
             "too_busy",
-            f"{len(lonely)} requests were alone on their worker and {len(steady)} hardly shared it, at least "
-            f"{_LEAST_FITTED} of each are needed: take a window with less traffic",
+            f"{len(lonely)} requests were alone on their worker and {len(steady)} took {_LEAST_STEPS} steps or more "
+            f"after their first token, at least {_LEAST_FITTED} of each are needed: take a window with less traffic, "
+            "or with longer answers",
         )
     shortest, longest = np.quantile(shared.new_tokens[lonely], (0.05, 0.95))
     if longest - shortest <= _LEAST_SPREAD * longest:

@@ -32,7 +32,7 @@ def fit_in_words(calibration: Calibration, completeness: Completeness, *, named:
     step = (
         f"A step takes {timing.decode_ms:.3g} ms and {1000 * timing.decode_ms_per_token:.3g} ms for each 1,000 tokens "
         f"that its decoding requests know; median error {calibration.decode_error:.1%} ({calibration.decode_rows} "
-        "requests that hardly shared it)."
+        "requests, those that shared it least)."
     )
     overhead = (
         f"Each request has an overhead of {timing.overhead_ms:.3g} ms outside of its worker's steps, of which its "
