@@ -84,7 +84,7 @@ def test_under_500_requests_with_latencies_there_is_no_fit(window: tuple[Trace, 
 def test_workers_that_were_never_alone_are_not_fitted(window: tuple[Trace, Recorded]) -> None:
     trace, recorded = window
     busy = evolve(recorded, worker=np.zeros_like(recorded.worker), total_ms=recorded.total_ms + 60_000)
-    with pytest.raises(CalibrationError, match="15 steps or more .* less traffic, or with longer answers") as raised:
+    with pytest.raises(CalibrationError, match=r"15 steps or more .* less traffic, or with longer answers") as raised:
         calibrate(trace, busy)
     assert raised.value.reason == "too_busy"
 
