@@ -19,12 +19,14 @@ import asyncio
 import itertools
 import json
 import math
+import os
 import platform
 import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -206,7 +208,10 @@ def judged(piece: Piece, at: int, before: dict[str, Any] | None) -> dict[str, An
 
 
 def share(hits: Sequence[bool]) -> dict[str, Any]:
-    """A share with its 95 % interval (Wilson, "Probable inference", 1927)."""
+    """A share with its 95 % interval (Wilson, "Probable inference", 1927), as if windows were independent.
+
+    They are variants of the same few pieces of one recording, so in truth it is wider.
+    """
     n, z = len(hits), 1.959964
     if not n:
         return {"hits": 0, "of": 0, "share": None, "lower": 0.0, "upper": 1.0}
@@ -246,6 +251,7 @@ def summary(windows: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 if ttft(window, window["best"]) < (1 - CLEARLY_BETTER) * ttft(window, each["in_force"])
             ]
         ),
+        "flipped_on_the_next_window": share([after["decisions"]["previous"]["applied"] for _, after in followed]),
         "replaced_on_the_next_window": share(
             [after["decisions"]["previous"]["applied"] for before, after in followed if before["applied"]]
         ),
@@ -271,6 +277,26 @@ def show(result: dict[str, Any]) -> None:
             print(f"{name.replace('_', ' ')}: {value['hits']} of {value['of']} = {value['share']:.1%} ({interval})")
 
 
+def version_of(package: str) -> str | None:
+    """None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def about() -> dict[str, Any]:
+    """When the last window ended, on what machine, and what was installed."""
+    versions = {package: version_of(package) for package in ("dgdr_retune", "numpy", "numba", "ai-dynamo-runtime")}
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--windows", type=Path, help="finished windows, one JSON object a line; goes on with these")
@@ -291,8 +317,7 @@ def main() -> int:
     result = summary(done)
     show(result)
     if options.json is not None:
-        about = {"python": platform.python_version(), "ai-dynamo-runtime": version("ai-dynamo-runtime")}
-        options.json.write_text(json.dumps({"about": about, "summary": result, "windows": done}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"about": about(), "summary": result, "windows": done}, indent=1) + "\n")
     return 0
 
 
