@@ -19,14 +19,10 @@ import asyncio
 import itertools
 import json
 import math
-import os
-import platform
 import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -54,6 +50,7 @@ from dgdr_retune.sweep import (
     run_sweep,
 )
 from dgdr_retune.windows import Completeness
+from machine import about
 from recorded import SEGMENTS, SPECIFICATION, cut_recorded
 
 PIECES = 4
@@ -275,26 +272,6 @@ def show(result: dict[str, Any]) -> None:
         if isinstance(value, dict) and value["of"]:
             interval = f"{value['lower']:.1%} to {value['upper']:.1%}"
             print(f"{name.replace('_', ' ')}: {value['hits']} of {value['of']} = {value['share']:.1%} ({interval})")
-
-
-def version_of(package: str) -> str | None:
-    """None where it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def about() -> dict[str, Any]:
-    """When the last window ended, on what machine, and what was installed."""
-    versions = {package: version_of(package) for package in ("dgdr_retune", "numpy", "numba", "ai-dynamo-runtime")}
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        **versions,
-    }
 
 
 def main() -> int:

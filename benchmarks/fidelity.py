@@ -21,14 +21,11 @@ import itertools
 import json
 import math
 import os
-import platform
 import random
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +45,7 @@ from dgdr_retune.replay import (
     Sla,
     Trace,
 )
+from machine import about
 from recorded import SLA, WORKERS, recorded_window
 
 ORACLE: Final = Path(__file__).parents[1] / "tests" / "data" / "oracle" / "speedup-2.json"
@@ -273,7 +271,7 @@ def alike(pairs: Sequence[Pair]) -> tuple[int, int]:
     told_apart = ordered_alike = 0
     for one, other in itertools.combinations(pairs, 2):
         difference = one.native.mean - other.native.mean
-        if abs(difference) > 3.0 * math.hypot(one.native.error, other.native.error):
+        if abs(difference) > NEAR[1] * math.hypot(one.native.error, other.native.error):
             told_apart += 1
             ordered_alike += (one.ours.mean - other.ours.mean) * difference > 0
     return ordered_alike, told_apart
@@ -354,14 +352,8 @@ def main() -> int:
             met &= agreed and alike_enough
     print("\nall bounds are met" if met else "\nNOT ALL BOUNDS ARE MET")
     if options.json is not None:
-        about = {
-            "date": datetime.now(UTC).date().isoformat(),
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "ai-dynamo-runtime": version("ai-dynamo-runtime"),
-            "repeats": REPEATS,
-        }
-        options.json.write_text(json.dumps({"about": about, "tables": results}) + "\n")
+        kept = {"about": {**about(), "repeats": REPEATS}, "tables": results}
+        options.json.write_text(json.dumps(kept) + "\n")
     return 0 if met else 1
 
 

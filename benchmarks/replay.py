@@ -35,6 +35,7 @@ from dgdr_retune.replay import (
     Trace,
 )
 from dgdr_retune.replay._simulation import compiled_run
+from machine import about
 from recorded import SLA, SPECIFICATION, SPEEDUP, recorded_window
 
 SCENARIO = Scenario(SPECIFICATION, speedup=SPEEDUP, sla=SLA)
@@ -196,8 +197,7 @@ def main() -> None:
     if left_out:
         print(f"left out, not installed: {', '.join(left_out)}")
     if options.json is not None:
-        about = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
-        options.json.write_text(json.dumps({"about": about, "engines": rows, "left_out": left_out}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"about": about(), "engines": rows, "left_out": left_out}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ row; and what the process holds at its peak, its copies of the window included.
 import argparse
 import importlib.util
 import json
-import platform
 import resource
 import tempfile
 import time
@@ -22,6 +21,7 @@ from attrs import fields
 
 from dgdr_retune.replay import BuiltInEngine, RouterParameters, Scenario, Trace
 from dgdr_retune.replay._simulation import compiled_run
+from machine import about
 from recorded import SPECIFICATION, SPEEDUP, recorded_window
 
 COPIES = (1, 12, 125)
@@ -85,8 +85,7 @@ def main() -> None:
             f"{shared:20.0f}{peak / 1e6:10.0f}"
         )
     if options.json is not None:
-        about = {"python": platform.python_version(), "machine": platform.machine()}
-        options.json.write_text(json.dumps({"about": about, "windows": results}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"about": about(), "windows": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,27 +9,24 @@ table; what is not installed is left out and named. Their own tables go to stand
 import argparse
 import importlib.util
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
 import recommend
+from machine import about
 from recorded import WORKERS
 from replay import CACHES, COMPILED, NATIVE, PLAIN, POINTS
 from sweep import EMPTY_CACHE, ONE_REPLICATION, TO_THE_DECISION
 
 HERE = Path(__file__).parent
 PROCESSES = 2
-PACKAGES = ("numba", "ai-dynamo-runtime")
+SHOWN = ("python", "numba", "ai-dynamo-runtime")
 
 
 @frozen
@@ -115,29 +112,12 @@ def rows(results: dict[str, Any]) -> list[Row]:
     return lines
 
 
-def about() -> dict[str, Any]:
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        **{name: version_of(name) for name in PACKAGES},
-    }
-
-
-def version_of(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def page(about: dict[str, Any], results: dict[str, Any], left_out: list[str]) -> str:
+def page(machine: dict[str, Any], results: dict[str, Any], left_out: list[str]) -> str:
     """The table, and what there is to know about it."""
-    versions = ", ".join(f"{name} {about[name]}" for name in ("python", *PACKAGES) if about[name] is not None)
+    versions = ", ".join(f"{name} {machine[name]}" for name in SHOWN if machine[name] is not None)
     sweep = results["sweep"]
     setting = (
-        f"{about['date']}, {about['cores']} cores, {versions}; {sweep['rows']:,} recorded requests arriving "
+        f"{machine['date']}, {machine['cores']} cores, {versions}; {sweep['rows']:,} recorded requests arriving "
         f"{sweep['speedup']:g} times as fast, {WORKERS.replicas} workers:"
     )
     lines = [

@@ -277,6 +277,15 @@ def test_another_job_with_the_label_and_no_owner_is_stopped_too() -> None:
     assert not holds_claim(world, world.get("run", RUN).ref.uid)
 
 
+def test_another_job_with_the_label_says_nothing_of_the_claim() -> None:
+    world = running()
+    copy = evolve(world.get("job", RUN), ref=world.fresh_ref("a-copy"), controller_uid="", claim_uid="of-another-claim")
+    world.put("job", copy)
+    world.settle()
+    assert world.get("run", RUN).failure is None
+    assert world.get("job", RUN).deleted_at is None
+
+
 @pytest.mark.parametrize("kinds", [("job",), ("claim",), ("run",), ("request",), ("job", "claim"), ("job", "run")])
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("claim", CLAIMS)

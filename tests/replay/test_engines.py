@@ -1,9 +1,10 @@
 """The engines by name."""
 
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import pytest
 
+from dgdr_retune.operator import Settings
 from dgdr_retune.planner._configuration import RetuneSection
 from dgdr_retune.replay import ENGINE_NAMES, BuiltInEngine, DynamoEngine, EngineUnavailableError, engine_named
 
@@ -18,5 +19,8 @@ def test_an_unknown_engine_is_refused_with_those_that_there_are() -> None:
         engine_named("native")
 
 
-def test_a_configuration_may_name_every_engine() -> None:
-    assert get_args(RetuneSection.model_fields["engine"].annotation) == ENGINE_NAMES
+@pytest.mark.parametrize(
+    "annotation", [RetuneSection.model_fields["engine"].annotation, get_type_hints(Settings)["engine"]]
+)
+def test_a_configuration_and_the_operator_may_name_every_engine(annotation: object) -> None:
+    assert get_args(annotation) == ENGINE_NAMES

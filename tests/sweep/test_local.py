@@ -230,7 +230,8 @@ def test_a_job_that_takes_too_long_is_killed_and_fails_alone(tmp_path: Path) -> 
         async with executor:
             found = failures(await replayed(executor, [Job(0, HANGS, 0), Job(1, RouterParameters(), 0)]))
             assert found == {(0, 0): Failure("replay_timeout", "the replay took longer than 5 s")}
-            await until_gone(await until_written(tmp_path, 2))
+            assert await executor.request_times(HANGS, 0) is None
+            await until_gone(await until_written(tmp_path, 4))
 
     run(main())
 

@@ -15,6 +15,7 @@ from dgdr_retune.sweep import Objective, OverTime, Sweep, judge_over_time
 
 BEST = GRID.points[1]
 PROVEN = swept(steady(100), steady(50))
+GENEROUS = evolve(PROVEN, budget_s=1000.0)
 
 
 @frozen
@@ -54,17 +55,24 @@ def test_both_are_judged_by_eight_replications_and_shown_by_the_first() -> None:
     assert 48 < over_time.traffic.interval.lower < 50 < over_time.traffic.interval.upper < 52
 
 
-@pytest.mark.parametrize(("replay_s", "replications"), [(3.75, 8), (7.0, 5), (29.0, 2), (31.0, 1), (5000.0, 1)])
+@pytest.mark.parametrize(("replay_s", "replications"), [(3.75, 8), (7.0, 5), (29.0, 2), (31.0, 1), (499.0, 1)])
 def test_where_replays_are_slow_the_interval_rests_on_what_both_have_and_on_one_at_least(
     replay_s: float, replications: int
 ) -> None:
     executor = Timed(replay_s)
-    traffic = judged(executor).traffic
+    traffic = judged(executor, GENEROUS).traffic
     assert executor.asked.count((BEST, replications - 1)) == 1
     assert (BEST, replications) not in executor.asked
     assert traffic is not None
     assert traffic.interval is not None
     assert traffic == judged(Timed(failing=frozenset({(BEST, replications)}))).traffic
+
+
+def test_replays_that_take_longer_than_the_sweep_was_given_are_not_waited_for() -> None:
+    over_time = judged(Timed(501.0), GENEROUS)
+    assert (over_time.baseline, over_time.best) == (None, None)
+    assert over_time.traffic is not None
+    assert over_time.traffic.interval is None
 
 
 def test_of_a_replay_that_fails_nothing_is_shown_and_without_one_of_each_nothing_is_judged() -> None:

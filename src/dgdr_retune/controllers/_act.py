@@ -82,7 +82,8 @@ class Outcome:
 
     Attributes:
         became: which of the six.
-        refusal: of the create of a Run or Job that is INVALID, or of a Job of which something is FORBIDDEN.
+        refusal: of the create of a Run or Job that is INVALID; of a Job also where that, or a step towards it, is
+            FORBIDDEN.
     """
 
     became: Became

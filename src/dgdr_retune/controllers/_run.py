@@ -142,11 +142,12 @@ def _claim_failure(case: RunCase) -> Failure | None:
 
 
 def _is_trace_gone(case: RunCase) -> bool:
-    """Whether the claim is being deleted, or is no longer the one that its unfinished Jobs were created for."""
+    """Whether the claim is being deleted, or is no longer the one that the Job of the Run's name was created for."""
     claim = case.seen.claim
     if claim is None:
         return bool(case.run.claim_name) and case.had_job
-    return claim.deleting or any(job.claim_uid not in ("", claim.ref.uid) for job in case.unfinished)
+    jobs = (job for job in case.unfinished if job.ref.name == case.run.ref.name)
+    return claim.deleting or any(job.claim_uid not in ("", claim.ref.uid) for job in jobs)
 
 
 def _fail_without_job(case: RunCase) -> Decision | None:

@@ -182,8 +182,8 @@ class RetuneSection(Section):
     """How often a candidate is replayed."""
     budget_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 120
     """Time for the sweep; when it has passed, the decision rests on what is there. Judging the best candidate over the
-    window's time comes after it: one replay of it and one of the parameters in force, however long they take, and up to
-    a minute for seven more of each."""
+    window's time comes after it: one replay of it and one of the parameters in force, within as much time again (a
+    minute at least), and up to a minute for seven more of each."""
     processes: Literal["auto"] | Annotated[int, Field(ge=1, le=1024, strict=True)] = "auto"
     """Worker processes; `auto` is one a core."""
     engine: Literal["built-in", "dynamo"] = "built-in"

@@ -246,7 +246,7 @@ class _Fit:
 def _fit(shared: _Shared, lonely: Rows, steady: Rows) -> _Fit:
     """Of these requests: their prefills, and their decoding."""
     prefill, decode = _prefill_terms(shared)[lonely], _decode_terms(shared)[steady]
-    seen_ms, per_token = _line(prefill, shared.prefill_ms[lonely], _LOWER_QUARTILE, signed=1)
+    seen_ms, per_token = _line(prefill, shared.prefill_ms[lonely], _LOWER_QUARTILE)
     step_ms, step_per_token, pass_ms, _ = _line(decode, shared.decode_ms[steady], _MEDIAN)
     pass_ms = max(pass_ms if 0.0 < pass_ms < seen_ms else seen_ms, _SMALLEST_RESIDUAL_MS)
     overhead_ms = float(np.median(shared.ttft_ms[lonely] - prefill @ np.array((pass_ms, per_token))))
@@ -277,16 +277,16 @@ def _relative(predicted: Floats, measured: Floats) -> Floats:
     return off
 
 
-def _line(terms: Floats, measured: Floats, quantile: float, *, signed: int = 0) -> Floats:
-    """Coefficients for which so large a share of the residuals is negative; none is, but the first `signed` may be.
+def _line(terms: Floats, measured: Floats, quantile: float) -> Floats:
+    """Coefficients, none below 0, for which so large a share of the residuals is negative.
 
-    Without the terms whose coefficients would be negative, the lowest first, the others are fitted anew.
+    Without the terms whose coefficients would be below 0, the lowest first, the others are fitted anew.
     """
     scale = np.abs(terms).max(axis=0).clip(1e-12)
     terms = terms / scale
     used = np.arange(terms.shape[1])
     found = _quantile_regression(terms, measured, quantile)
-    while len(refused := np.flatnonzero((found < 0) & (used >= signed))):
+    while len(refused := np.flatnonzero(found < 0)):
         used = np.delete(used, refused[np.argmin(found[refused])])
         found = _quantile_regression(terms[:, used], measured, quantile)
     coefficients = np.zeros(terms.shape[1])

@@ -57,7 +57,7 @@ def verdict_on_simulation(recorded: RequestTimes | None, simulated: RequestTimes
 
 @frozen
 class _Ratios:
-    """Simulated over recorded, over the requests that have both: the median of ratios, of means and of p90s."""
+    """Simulated over recorded: the median of the requests' ratios, the ratio of the means, and that of the p90s."""
 
     median: float
     mean: float

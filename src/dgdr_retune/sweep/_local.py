@@ -88,10 +88,11 @@ class LocalExecutor:
             report(await self._outcome(slot, job))
 
     async def request_times(self, router: RouterParameters, replication: int) -> RequestTimes | None:
-        """Latencies of every request in one replay by a worker, while no jobs run; None where that replay fails."""
+        """Latencies of every request in one replay, while no jobs run; None where it fails or takes too long."""
         try:
-            answer = await self._ask(0, "request_times", router, replication)
-        except _WorkerDiedError:
+            async with asyncio.timeout(self.timeout_s):
+                answer = await self._ask(0, "request_times", router, replication)
+        except (_WorkerDiedError, TimeoutError):
             return None
         if answer.times is None:
             return None

@@ -15,7 +15,7 @@ TIMED_REPLICATIONS = 8
 """Of each of the two, where their latencies are judged; one is enough to show them."""
 
 TIMED_SECONDS = 60.0
-"""For all of these but the first, which is always made: it has been replayed within the sweep's budget before."""
+"""For all of these but the first of each, for which there is as long as the sweep's budget, where that is more."""
 
 
 class TimedExecutor(Protocol):
@@ -36,7 +36,7 @@ class OverTime:
     """What the latencies of single requests say of a sweep's best candidate.
 
     Attributes:
-        baseline: latencies of the parameters in force in replication 0; None where that replay failed.
+        baseline: latencies of the parameters in force in replication 0; None where that replay failed or took too long.
         best: the same of the best candidate; None also where there is none.
         traffic: for `decide`; None without a best candidate, or where the objective has no such interval.
     """
@@ -64,12 +64,14 @@ async def judge_over_time(executor: TimedExecutor, sweep: Sweep) -> OverTime:
     async def replayed(replication: int) -> list[RequestTimes | None]:
         return [await executor.request_times(router, replication) for router in routers]
 
-    first = await replayed(0)
-    rounds = [first]
+    rounds: list[list[RequestTimes | None]] = []
     with suppress(TimeoutError):
+        async with asyncio.timeout(max(TIMED_SECONDS, sweep.budget_s)):
+            rounds.append(await replayed(0))
         async with asyncio.timeout(TIMED_SECONDS):
             while len(rounds) < wanted and all(times is not None for times in rounds[-1]):
                 rounds.append(await replayed(len(rounds)))
+    first = rounds[0] if rounds else [None, None]
     if best is None:
         return OverTime(first[0], None, None)
     pairs = [(base, own) for base, own in rounds if base is not None and own is not None]
