@@ -10,6 +10,7 @@ from dgdr_retune.replay._errors import EngineUnavailableError
 _ENGINES: Final[dict[str, ReplayEngine]] = {engine.name: engine for engine in (BuiltInEngine(), DynamoEngine())}
 
 ENGINE_NAMES: Final = tuple(_ENGINES)
+"""What `engine_named` takes."""
 
 
 def engine_named(name: str) -> ReplayEngine:

@@ -145,7 +145,7 @@ class _Run:
             self._loop.run(self._main(), until_s=_UNTIL_S)
         except (VirtualTimeError, AssertionError) as error:
             problems = [str(error)]
-        except Exception as error:  # noqa: BLE001 - whatever failed, its seed and its history are to be shown
+        except Exception as error:  # noqa: BLE001 -- whatever failed, its seed and its history are to be shown
             problems = ["".join(traceback.format_exception(error))]
         problems = [*map(str, self._observer.problems), *self._operators.problems, *problems, *self._differences()]
         return Outcome(
